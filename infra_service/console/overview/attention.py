@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef
@@ -13,7 +13,7 @@ from django.utils import timezone
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.querysets import SOON, UNUSED_AFTER
 from infra_service.console.overview.clusters import clusters_in_error, silent_clusters
-from infra_service.console.overview.counting import Number, number_of
+from infra_service.console.overview.counting import SHOWN, Number, number_of, total_of
 from infra_service.console.overview.credentials import (
     Found,
     expiring_soon,
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from django.contrib.auth.models import AnonymousUser
-
-#: The maximum number of objects that the overview shows for each finding.
-SHOWN: Final = 5
 
 
 class Finding(NamedTuple):
@@ -69,9 +66,9 @@ def findings(
         found.append(_silent(clusters["silent"]))
         if user.has_perm("workloads.view_workload"):
             found.append(_errors(clusters["errors"]))
-    if ending := expiring_soon(user, SHOWN):
+    if ending := expiring_soon(user):
         found.append(_ending(ending))
-    if unused := never_used(user, SHOWN):
+    if unused := never_used(user):
         found.append(_unused(unused))
     if settings.OWNER_IDLE_DAYS and user.has_perm("apikeys.view_user"):
         found.append(_idle(settings.OWNER_IDLE_DAYS))
@@ -100,7 +97,7 @@ def _freezes() -> Finding:
 
 
 def _leaked(user: User | AnonymousUser) -> Finding:
-    number, rows = leaked_tokens(user, SHOWN)
+    number, rows = leaked_tokens(user)
     links = []
     if user.has_perm("apikeys.view_auditevent"):
         links = [_link("apikeys_auditevent", "action=state.token_found", "All findings")]
@@ -108,34 +105,36 @@ def _leaked(user: User | AnonymousUser) -> Finding:
 
 
 def _unindexed() -> Finding:
-    number, rows = not_indexed(SHOWN)
+    number, rows = not_indexed()
     title = "States missing from the resource index"
     return Finding("unindexed", title, "warning", number, rows)
 
 
 def _silent(number: Number) -> Finding:
-    rows = silent_clusters(SHOWN) if number.value else []
+    rows = silent_clusters() if number.value else []
     links = [_link("workloads_cluster", "reports=missing", f"All {number}")]
     return Finding("silent", "Clusters without reports", "lost", number, rows, links)
 
 
 def _errors(number: Number) -> Finding:
-    rows = clusters_in_error(SHOWN) if number.value else []
+    rows = clusters_in_error() if number.value else []
     links = [_link("workloads_cluster", "health=ERROR", "All clusters with errors")]
     return Finding("errors", "Workloads in error", "error", number, rows, links)
 
 
 def _ending(found: Sequence[Found]) -> Finding:
     title = f"Keys and tokens that expire within {SOON.days} days"
-    rows = first_of_all(found, SHOWN, "expires_at")
+    rows = first_of_all(found, "expires_at")
     links = _lists_of(found, "expiring")
-    return Finding("ending", title, "warning", _total(found), rows, links)
+    number = total_of([one.number for one in found])
+    return Finding("ending", title, "warning", number, rows, links)
 
 
 def _unused(found: Sequence[Found]) -> Finding:
     title = f"Keys and tokens never used in {UNUSED_AFTER.days} days"
-    rows = first_of_all(found, SHOWN, "created_at")
-    return Finding("unused", title, "warning", _total(found), rows, _lists_of(found, "unused"))
+    rows = first_of_all(found, "created_at")
+    number = total_of([one.number for one in found])
+    return Finding("unused", title, "warning", number, rows, _lists_of(found, "unused"))
 
 
 def _idle(days: int) -> Finding:
@@ -147,11 +146,6 @@ def _idle(days: int) -> Finding:
     links = [_link("apikeys_user", "signed_on=idle", "All idle owners")]
     rows = list(owners.order_by("last_login", "pk")[:SHOWN])
     return Finding("idle", title, "warning", number_of(owners), rows, links)
-
-
-def _total(found: Sequence[Found]) -> Number:
-    numbers = [one.number for one in found]
-    return Number(sum(n.value for n in numbers), is_more=any(n.is_more for n in numbers))
 
 
 def _lists_of(found: Sequence[Found], status: str) -> list[tuple[str, str]]:
@@ -185,8 +179,8 @@ def _jobs() -> Finding:
 
 
 def _undelivered() -> Finding:
-    late, failed, rows = undelivered(SHOWN)
-    number = Number(late.value + failed.value, is_more=late.is_more or failed.is_more)
+    late, failed, rows = undelivered()
+    number = total_of([late, failed])
     links = []
     if failed.value:
         links.append(_link("webhooks_delivery", "status=FAILED", "All failed deliveries"))

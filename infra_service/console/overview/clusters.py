@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db.models import Count, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
 
-from infra_service.console.overview.counting import EXACT, Number, up_to
+from infra_service.console.overview.counting import EXACT, SHOWN, Number, up_to
 from workloads.cluster_health import ClusterHealth, collection_status, is_in_health, is_silent
 from workloads.collection import CollectionStatus
 from workloads.kubernetes.health import HealthStatus
@@ -46,7 +46,7 @@ def count_clusters() -> dict[str, Any]:
     }
 
 
-def silent_clusters(most: int) -> list[dict[str, Any]]:
+def silent_clusters() -> list[dict[str, Any]]:
     """Return the clusters without recent reports, longest first, with the collector's error."""
     silent = Cluster.objects.timed().filter(is_silent(Now()))
     longest_first = silent.order_by(Coalesce("last_received_at", "created_at"), "id")
@@ -57,7 +57,7 @@ def silent_clusters(most: int) -> list[dict[str, Any]]:
             "status": word(status),
             "reason": _reason(cluster, status),
         }
-        for cluster in longest_first[:most]
+        for cluster in longest_first[:SHOWN]
         for status in (collection_status(cluster, cluster.read_at),)
     ]
 
@@ -69,12 +69,12 @@ def _reason(cluster: Cluster, status: CollectionStatus) -> str:
     return cluster.collection_error_reason.replace("_", " ").lower()
 
 
-def clusters_in_error(most: int) -> list[dict[str, Any]]:
+def clusters_in_error() -> list[dict[str, Any]]:
     """Return the clusters with the most workloads in error, each with an example workload."""
     clusters = list(
         Cluster.objects.filter(is_in_health(ClusterHealth.ERROR, Now())).order_by(
             "-workloads_error", "name"
-        )[:most]
+        )[:SHOWN]
     )
     errors = Workload.objects.filter(health_status=HealthStatus.ERROR)
     first = errors.order_by("namespace", "name", "kind").values("pk")

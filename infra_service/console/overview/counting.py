@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.db import connection
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
 #: The largest exact count. PostgreSQL's statistics provide an estimate of larger counts.
 EXACT: Final = 10_000
 #: The largest exact count of objects that need attention.
 MOST: Final = 1_000
+#: The maximum number of objects that the overview shows for each finding.
+SHOWN: Final = 5
 
 
 class Number(NamedTuple):
@@ -28,6 +32,11 @@ class Number(NamedTuple):
 def up_to(most: int, counted: int) -> Number:
     """Return the number for ``counted``, a count that was limited to ``most + 1``."""
     return Number(min(counted, most), counted > most)
+
+
+def total_of(numbers: Sequence[Number]) -> Number:
+    """Return the sum, which is a lower bound if a number is a lower bound."""
+    return Number(sum(n.value for n in numbers), is_more=any(n.is_more for n in numbers))
 
 
 def number_of(queryset: QuerySet[Any]) -> Number:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.urls import reverse
 
 from apikeys.models import AccessToken, ApiKey
-from infra_service.console.overview.counting import MOST, Number, number_of
+from infra_service.console.overview.counting import MOST, SHOWN, Number, number_of
 from infra_service.lib.admin.permissions import may_view
 from infra_service.lib.database.bounded_pages import read_page
 
@@ -30,16 +30,16 @@ class Found(NamedTuple):
     number: Number
 
 
-def expiring_soon(user: User | AnonymousUser, most: int) -> list[Found]:
+def expiring_soon(user: User | AnonymousUser) -> list[Found]:
     """Return the keys and issued tokens that expire within 30 days, the earliest first."""
     return [
-        Found(model, _shown(ending.order_by("expires_at"))[:most], number_of(ending))
+        Found(model, _shown(ending.order_by("expires_at"))[:SHOWN], number_of(ending))
         for model in _visible(user)
         for ending in (model.objects.issued().expiring(),)
     ]
 
 
-def never_used(user: User | AnonymousUser, most: int) -> list[Found]:
+def never_used(user: User | AnonymousUser) -> list[Found]:
     """Return the unused keys and issued tokens, the newest first.
 
     The last use is not indexed, because each use would then write to the index. The search is
@@ -50,14 +50,14 @@ def never_used(user: User | AnonymousUser, most: int) -> list[Found]:
         page = read_page(
             model.objects.issued().unused(), key=("-id",), position=None, size=MOST, read=_ids
         )
-        first = [row["id"] for row in page.rows[:most]]
+        first = [row["id"] for row in page.rows[:SHOWN]]
         rows = _shown(model.objects.filter(pk__in=first).order_by("-id"))
         number = Number(len(page.rows), is_more=page.position is not None)
         found.append(Found(model, list(rows) if first else [], number))
     return found
 
 
-def first_of_all(found: Sequence[Found], most: int, moment: str) -> list[dict[str, Any]]:
+def first_of_all(found: Sequence[Found], moment: str) -> list[dict[str, Any]]:
     """Return the first keys and tokens together, ordered by the column ``moment``."""
     rows = [
         {
@@ -69,7 +69,7 @@ def first_of_all(found: Sequence[Found], most: int, moment: str) -> list[dict[st
         for one in found
         for row in one.rows
     ]
-    return sorted(rows, key=itemgetter("moment"))[:most]
+    return sorted(rows, key=itemgetter("moment"))[:SHOWN]
 
 
 def _visible(user: User | AnonymousUser) -> list[Any]:

@@ -13,9 +13,11 @@ from apikeys.names import credential_names
 from infra_service.console.overview.counting import (
     EXACT,
     MOST,
+    SHOWN,
     Number,
     about_how_many,
     number_of,
+    total_of,
     up_to,
 )
 from infra_service.lib.api.identifiers import milliseconds_of
@@ -66,7 +68,7 @@ def describe_locks(states: Sequence[uuid.UUID], user: User | AnonymousUser) -> l
     return [{**row, "token": names.get(row["token_id"])} for row in rows]
 
 
-def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequence[dict[str, Any]]]:
+def leaked_tokens(user: User | AnonymousUser) -> tuple[Number, Sequence[dict[str, Any]]]:
     """Return the number of active keys and tokens found in states, and the newest findings.
 
     Only users who may view a credential see its name.
@@ -74,7 +76,7 @@ def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequen
     found, is_more = newest_working(MOST)
     number = Number(len(found), is_more=is_more)
     states = State.objects.select_related("component", "environment").in_bulk(
-        [row.state_id for row, _ in found[:most]]
+        [row.state_id for row, _ in found[:SHOWN]]
     )
     return number, [
         {
@@ -83,7 +85,7 @@ def leaked_tokens(user: User | AnonymousUser, most: int) -> tuple[Number, Sequen
             "kind": exposed.kind,
             **_named(exposed.credential, user),
         }
-        for row, exposed in found[:most]
+        for row, exposed in found[:SHOWN]
         if row.state_id in states
     ]
 
@@ -96,7 +98,7 @@ def _named(credential: Any, user: User | AnonymousUser) -> dict[str, str]:
     return {"name": credential.name or credential.pk, "url": url}
 
 
-def not_indexed(most: int) -> tuple[Number, list[State]]:
+def not_indexed() -> tuple[Number, list[State]]:
     """Return the number of states with late or failed indexing, and the first rows.
 
     The queries read two partial indexes that contain only these states.
@@ -111,10 +113,9 @@ def not_indexed(most: int) -> tuple[Number, list[State]]:
         state
         for states, number in zip(kinds, numbers, strict=True)
         if number.value
-        for state in states.select_related("component", "environment").order_by("pk")[:most]
+        for state in states.select_related("component", "environment").order_by("pk")[:SHOWN]
     ]
-    total = Number(sum(n.value for n in numbers), is_more=any(n.is_more for n in numbers))
-    return total, found[:most]
+    return total_of(numbers), found[:SHOWN]
 
 
 def state_figures(locks: HeldLocks) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from infra_service.console.overview.counting import EXACT, MOST, Number, up_to
+from infra_service.console.overview.counting import EXACT, MOST, SHOWN, Number, up_to
 from infra_service.webhooks.models import LATE_AFTER, Delivery
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MADE_WITHIN: Final = dt.timedelta(days=7)
 
 
-def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
+def undelivered() -> tuple[Number, Number, Sequence[Delivery]]:
     """Return the numbers of late and of recently failed deliveries, and the first rows.
 
     The failed deliveries exclude deliveries to disabled webhooks. The search for late deliveries
@@ -33,10 +33,10 @@ def undelivered(most: int) -> tuple[Number, Number, Sequence[Delivery]]:
     late_number, failed_number = _number_of(waiting, is_late), _number_of(failed, is_recent)
     rows: list[Delivery] = []
     if failed_number.value:
-        rows += given_up.filter(is_recent).for_display()[:most]
+        rows += given_up.filter(is_recent).for_display()[:SHOWN]
     if late_number.value:
-        rows += Delivery.objects.late().for_display().order_by("next_attempt_at", "id")[:most]
-    return late_number, failed_number, rows[:most]
+        rows += Delivery.objects.late().for_display().order_by("next_attempt_at", "id")[:SHOWN]
+    return late_number, failed_number, rows[:SHOWN]
 
 
 def _number_of(looked_at: Any, condition: Q) -> Number:
