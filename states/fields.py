@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.db import models
 from django.db.models import lookups
 
-from infra_service.lib.api.identifiers import milliseconds_of
+from infra_service.lib.database.months import milliseconds_of
 
 #: After a clock is set back, new ids stay ahead of the clock, but never by a day.
 TOLERANCE: Final = dt.timedelta(days=1)

@@ -7,14 +7,13 @@ workloads are stored together with the report of their cluster.
 from __future__ import annotations
 
 import enum
-import uuid
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from django.db import models
 from django.db.models import Q
 
-from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.bounded_pages.selecting import ColumnOf
+from infra_service.lib.database.months import first_id
 from states.document.resource_changes import ResourceAction
 from states.fields import CreatedAtField, IdAt
 from states.models import Component, Environment, State, StateVersion, VersionFacts
@@ -26,6 +25,7 @@ from workloads.reporting.deployments import DeploymentAction
 
 if TYPE_CHECKING:
     import datetime as dt
+    import uuid
 
     from apikeys.bindings import Binding
 
@@ -57,11 +57,6 @@ def _row_of(model: type[models.Model], on_delete: Any = models.DO_NOTHING, **opt
     return models.ForeignKey(model, on_delete=on_delete, db_constraint=False, **options)
 
 
-def start_of(moment: dt.datetime) -> uuid.UUID:
-    """Return the lower bound of the ids in the millisecond of a time (see ``recording.ids_at``)."""
-    return uuid.UUID(int=max(milliseconds_of(moment), 0) << 80)
-
-
 class ChangeQuerySet(OfStateQuerySet["Change"]):
     def inside(self, binding: Binding) -> Self:
         """Return the changes within this binding.
@@ -77,11 +72,11 @@ class ChangeQuerySet(OfStateQuerySet["Change"]):
 
         The ids contain the time, and each index of this table ends with the id.
         """
-        return self.filter(id__gte=start_of(moment))
+        return self.filter(id__gte=first_id(moment))
 
     def between(self, since: dt.datetime, until: dt.datetime) -> Self:
         """Return the changes of a period, to the millisecond."""
-        return self.since(since).filter(id__lt=start_of(until))
+        return self.since(since).filter(id__lt=first_id(until))
 
     def of_resources(self) -> Self:
         return self.filter(kind=Kind.RESOURCE)

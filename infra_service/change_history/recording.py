@@ -17,8 +17,8 @@ from django.dispatch import Signal
 from rest_framework.exceptions import APIException
 
 from infra_service.change_history.models import UNKNOWN, Change, Kind, RecordedState
-from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.batches import in_batches
+from infra_service.lib.database.months import milliseconds_of
 from infra_service.lib.database.retries import retrying
 from states.document import contents
 from states.errors import DocumentUnreadable, StorageUnavailable

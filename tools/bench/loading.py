@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from django.db import connection, transaction
 
 from infra_service.demo.seeded_random import SeededRandom
-from infra_service.lib.api.identifiers import milliseconds_of
 from infra_service.lib.database.bulk import Writer
+from infra_service.lib.database.months import milliseconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -12,7 +12,8 @@ from django_filters import CharFilter, FilterSet, IsoDateTimeFilter, UUIDFilter
 
 from filterlang.filters import EnumFilter, IdentifierFilter, IntegerFilter
 from filterlang.rewriting import rewritten
-from infra_service.change_history.models import ACTIONS, KINDS, Change, start_of
+from infra_service.change_history.models import ACTIONS, KINDS, Change
+from infra_service.lib.database.months import first_id
 from states.api.filters import OfStateFilters
 from workloads.api.filters import CLUSTER
 
@@ -65,5 +66,5 @@ def with_ids_of_times(condition: Q) -> Q:
 
 def _with_id_of_time(path: str, value: Any) -> tuple[str, Any]:
     if path in _OF_IDS and isinstance(value, dt.datetime) and value.microsecond % 1000 == 0:
-        return _OF_IDS[path], start_of(value)
+        return _OF_IDS[path], first_id(value)
     return path, value

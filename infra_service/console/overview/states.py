@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.urls import reverse
@@ -20,13 +19,14 @@ from infra_service.console.overview.counting import (
     total_of,
     up_to,
 )
-from infra_service.lib.api.identifiers import milliseconds_of
+from infra_service.lib.database.months import first_id
 from states.lock_holders import STALE_AFTER, holder_of
 from states.metrics import MAX_LOCKS
 from states.models import State, StateVersion
 from states.resources.leaked_tokens import newest_working
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Sequence
 
     from django.contrib.auth.models import AnonymousUser
@@ -144,13 +144,9 @@ def pushes_per_day(now: dt.datetime) -> list[tuple[str, int]]:
     return [
         (
             f"{day:%d %b}",
-            StateVersion.objects.filter(id__gte=_first_id(day), id__lt=_first_id(day + _DAY))
+            StateVersion.objects.filter(id__gte=first_id(day), id__lt=first_id(day + _DAY))
             .order_by()[:EXACT]
             .count(),
         )
         for day in days
     ]
-
-
-def _first_id(moment: dt.datetime) -> uuid.UUID:
-    return uuid.UUID(int=milliseconds_of(moment) << 80)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 import uuid
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uuid_utils.compat import uuid7
+
+from infra_service.lib.database.months import milliseconds_of
+
+if TYPE_CHECKING:
+    import datetime as dt
 
 _CANONICAL_UUID: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
 )
-_UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
-
-def milliseconds_of(moment: dt.datetime) -> int:
-    """Return the first 48 bits of a UUIDv7 (RFC 9562) for a time."""
-    return (moment - _UNIX) // dt.timedelta(milliseconds=1)
 
 
 def uuid7_of(moment: dt.datetime) -> uuid.UUID:

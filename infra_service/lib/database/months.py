@@ -1,4 +1,4 @@
-"""Convert between months and UUIDv7 ids, which begin with a time in ms (RFC 9562)."""
+"""Convert between times or months and UUIDv7 ids, which begin with a time in ms (RFC 9562)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import datetime as dt
 import uuid
 from typing import Final
 
+_UNIX: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # The maximum difference between the time in an id and the time in its row.
 _APART: Final = dt.timedelta(hours=1)
 _EARLIEST: Final = dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
 _LATEST: Final = dt.datetime(9998, 1, 1, tzinfo=dt.UTC)
+
+
+def milliseconds_of(moment: dt.datetime) -> int:
+    """Return the first 48 bits of a UUIDv7 for a time."""
+    return (moment - _UNIX) // dt.timedelta(milliseconds=1)
 
 
 def month_of(moment: dt.datetime, *, later: int = 0) -> dt.datetime:
@@ -20,8 +26,8 @@ def month_of(moment: dt.datetime, *, later: int = 0) -> dt.datetime:
 
 
 def first_id(moment: dt.datetime) -> uuid.UUID:
-    """Return the smallest UUIDv7 for the millisecond of a time."""
-    return uuid.UUID(int=int(moment.timestamp() * 1000) << 80)
+    """Return the lower bound of the UUIDv7 ids in the millisecond of a time."""
+    return uuid.UUID(int=max(milliseconds_of(moment), 0) << 80)
 
 
 def moment_of(id_: uuid.UUID) -> dt.datetime:
