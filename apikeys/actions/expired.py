@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from apikeys import audit
 from apikeys.models import AccessToken, UsedAssertion
+from infra_service.lib.database.batches import remove_in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +42,7 @@ def remove_expired_tokens(*, actor: Actor) -> Iterator[int]:
 def remove_expired_assertions() -> Iterator[int]:
     """Remove expired assertions, which cannot be reused, and yield the size of each batch."""
     expired = UsedAssertion.objects.filter(expires_at__lt=timezone.now())
-    while digests := list(expired.order_by("expires_at").values_list("pk", flat=True)[:BATCH]):
-        yield UsedAssertion.objects.filter(pk__in=digests).delete()[0]
+    yield from remove_in_batches(expired, "expires_at")
 
 
 def _remove(ended: Any, column: str, actor: Actor) -> Iterator[int]:

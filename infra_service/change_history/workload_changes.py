@@ -8,9 +8,10 @@ from django.db.models import Count
 
 from infra_service.change_history.models import MOST_OF_VALUE, Change, Kind
 from infra_service.change_history.recording import ids_at
+from infra_service.lib.database.batches import remove_in_batches
 from infra_service.lib.database.bulk import Writer
 from states.fields import last_id
-from workloads.history import KEPT, remove_in_batches
+from workloads.history import KEPT
 
 if TYPE_CHECKING:
     import datetime as dt

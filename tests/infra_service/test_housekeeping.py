@@ -24,6 +24,7 @@ from django.utils import timezone
 from apikeys.actions import expired
 from apikeys.models import AccessToken, ApiKey, AuditEvent, UsedAssertion, User
 from infra_service.lib.api.identifiers import uuid7_of
+from infra_service.lib.database import batches
 from infra_service.models import LEASE, HousekeepingPart
 from infra_service.operations.housekeeping import PARTS, metrics, parts, running
 from infra_service.operations.housekeeping.running import Status, run_part
@@ -131,7 +132,7 @@ def test_audit_log_names_the_deleted_token(operator: User) -> None:
 
 
 def test_expired_sessions_are_deleted(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_SESSIONS", 2)
+    monkeypatch.setattr(batches, "REMOVED", 2)
     for number, days in enumerate((-3, -2, -1, 1)):
         Session.objects.create(
             session_key=str(number), session_data="", expire_date=timezone.now() + days * DAY

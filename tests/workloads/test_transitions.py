@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from infra_service.lib.database import batches
 from tests.workloads.records import apply, at, place, record, report, statements, stored
 from workloads import history
 from workloads.history import remove_old_history
@@ -192,7 +193,7 @@ def test_gap_is_recorded(cluster: Cluster) -> None:
 
 
 def test_housekeeping_deletes_old_rows(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "BATCH", 2)
+    monkeypatch.setattr(batches, "REMOVED", 2)
     apply(cluster, report(0, record("a"), record("b"), record("c")))
     for number in range(4):
         apply(cluster, report(1000 * number + 500, record("a", status_reason=str(number))))

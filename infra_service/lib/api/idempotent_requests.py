@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from infra_service.lib import encryption
+from infra_service.lib.database.batches import remove_in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 ANSWERS_KEPT: Final = dt.timedelta(hours=24)
 #: The retention of a response with a secret.
 SECRETS_KEPT: Final = dt.timedelta(minutes=10)
-#: The maximum number of rows that a statement deletes.
+#: The maximum number of responses that a statement deletes.
 _BATCH: Final = 500
 
 
@@ -40,8 +41,7 @@ class IdempotentRequestQuerySet(models.QuerySet["IdempotentRequest"]):
         while removed := self.remove_answers():
             yield removed
         old = self.filter(created_at__lte=timezone.now() - ANSWERS_KEPT)
-        while ids := list(old.order_by("created_at").values_list("pk", flat=True)[:_BATCH]):
-            yield old.filter(pk__in=ids).delete()[0]
+        yield from remove_in_batches(old, "created_at")
 
 
 class IdempotentRequest(models.Model):

@@ -1,8 +1,8 @@
-"""Read a table in batches. No statement stays open while a batch is processed."""
+"""Read or delete rows in batches. No statement stays open while a batch is processed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django.db.models import Model
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 
 _SIZE: Final = 200
+#: Rows deleted per transaction, during which every other writer on SQLite waits. A batch may be
+#: larger, because it includes all rows with its last value.
+REMOVED: Final = 500
 
 
 def batches_of(queryset: QuerySet[M], size: int = _SIZE) -> Iterator[list[M]]:
@@ -29,3 +32,15 @@ def in_batches(queryset: QuerySet[M]) -> Iterator[M]:
     """Yield the rows of ``batches_of`` one by one."""
     for batch in batches_of(queryset):
         yield from batch
+
+
+def remove_in_batches(old: QuerySet[Any], column: str) -> Iterator[int]:
+    """Delete rows in the order of this indexed column, and yield the size of each batch.
+
+    The deletion can be interrupted and repeated at any time.
+    """
+    rest = old
+    while values := list(rest.order_by(column).values_list(column, flat=True)[:REMOVED]):
+        yield rest.filter((f"{column}__lte", values[-1])).delete()[0]
+        # Deleted rows stay in the index for a while. Do not scan them again.
+        rest = old.filter((f"{column}__gt", values[-1]))

@@ -18,6 +18,7 @@ from apikeys.archiving import archive_next
 from apikeys.models import AuditEvent
 from infra_service.change_history import workload_changes
 from infra_service.lib.api.idempotent_requests import IdempotentRequest
+from infra_service.lib.database.batches import remove_in_batches
 from infra_service.lib.database.postgresql.partitions import create_ahead, is_owned
 from infra_service.webhooks.pruning import prune as prune_deliveries
 from states.actions import removal
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 #: The default of ``sweep_documents``.
 _ORPHANS_AFTER: Final = dt.timedelta(hours=24)
-_SESSIONS: Final = 500
 # Much longer than the two days after which a part counts as late, so that a failed archive job is
 # reported as late for weeks.
 _ARCHIVED_ELSEWHERE: Final = dt.timedelta(days=30)
@@ -120,9 +120,8 @@ def is_owned_elsewhere() -> bool:
 
 def _sessions() -> Iterator[int]:
     """Remove expired sessions, like ``clearsessions``, in small transactions."""
-    expired = Session.objects.filter(expire_date__lt=timezone.now()).order_by("expire_date")
-    while keys := list(expired.values_list("pk", flat=True)[:_SESSIONS]):
-        yield Session.objects.filter(pk__in=keys).delete()[0]
+    expired = Session.objects.filter(expire_date__lt=timezone.now())
+    yield from remove_in_batches(expired, "expire_date")
 
 
 def _history() -> Iterator[int]:
