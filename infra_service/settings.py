@@ -348,10 +348,6 @@ if _sign_on_apps := sign_on.sign_on_apps(
 
 # The networks that may read /metrics directly, without a proxy. Empty means none.
 METRICS_NETWORKS = env.networks("METRICS_NETWORKS", default="127.0.0.0/8,::1/128")
-# Seconds. Most requests take milliseconds, but a push of the largest document takes seconds.
-PROMETHEUS_LATENCY_BUCKETS = (
-    0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, float("inf"),
-)  # fmt: skip
 
 # --- Logs -----------------------------------------------------------------------------------------
 

@@ -1,22 +1,29 @@
 """Metrics of requests, and ``/metrics`` for Prometheus.
 
-The request metrics have the names of django-prometheus, which dashboards use, but do not require
-its slow middleware (docs/adr/0016-own-request-metrics.md). Each app defines its own metrics in
-``metrics.py``.
+The request metrics have the names of django-prometheus, which dashboards use
+(docs/adr/0016-own-request-metrics.md). Each app defines its own metrics in ``metrics.py``.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.db import Error as DatabaseFailure
-from django_prometheus.exports import ExportToDjangoView
-from django_prometheus.middleware import Metrics
+from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.views import APIView
@@ -33,7 +40,7 @@ from workloads.metrics import ClusterCollector
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
     from prometheus_client import Metric
     from rest_framework.request import Request
 
@@ -44,26 +51,21 @@ _METHODS: Final = frozenset(
 )
 
 
-class RequestMetrics(Metrics):  # type: ignore[misc,unused-ignore]
-    """Two of django-prometheus' metrics, from which the others can be derived."""
-
-    def register(self) -> None:
-        self.latency: Histogram = self.register_metric(
-            Histogram,
-            "django_http_requests_latency_seconds_by_view_method",
-            "Processing time of requests inside the service, by view.",
-            ["view", "method"],
-            buckets=settings.PROMETHEUS_LATENCY_BUCKETS,
-        )
-        self.responses: Counter = self.register_metric(
-            Counter,
-            "django_http_responses_total_by_status_view_method",
-            "Responses by status, view and method.",
-            ["status", "view", "method"],
-        )
-
-
-_REQUESTS: Final = RequestMetrics.get_instance()
+# Seconds. Most requests take milliseconds, but a push of the largest document takes seconds.
+_BUCKETS: Final = (
+    0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, float("inf"),
+)  # fmt: skip
+_LATENCY: Final = Histogram(
+    "django_http_requests_latency_seconds_by_view_method",
+    "Processing time of requests inside the service, by view.",
+    ["view", "method"],
+    buckets=_BUCKETS,
+)
+_RESPONSES: Final = Counter(
+    "django_http_responses_total_by_status_view_method",
+    "Responses by status, view and method.",
+    ["status", "view", "method"],
+)
 _ERRORS: Final = Counter(
     "infra_errors", "Rejected and failed requests by the reason of the error.",
     ["reason", "view", "method"],
@@ -73,10 +75,7 @@ _ERRORS: Final = Counter(
 @functools.lru_cache(maxsize=4096)
 def _children(view: str, method: str, status: int) -> tuple[Histogram, Counter]:
     """Return the cached children of the metrics, because a lookup costs as much as an increment."""
-    return (
-        _REQUESTS.latency.labels(view, method),
-        _REQUESTS.responses.labels(str(status), view, method),
-    )
+    return _LATENCY.labels(view, method), _RESPONSES.labels(str(status), view, method)
 
 
 def observe(view: str, method: str, status: int, seconds: float, reason: str | None) -> None:
@@ -147,13 +146,20 @@ class MetricsView(APIView):
         registry = CollectorRegistry()
         registry.register(DatabaseCollector())
         registry.register(FileCollector())
-        registry_text = generate_latest(
-            registry
-        )  # before the files are locked, because queries may be slow
+        # Before the files are locked, because queries may be slow.
+        collected = generate_latest(registry)
         with metric_files.reading():
-            response: HttpResponse = ExportToDjangoView(request._request)
-        response.content += registry_text
-        return response
+            counted = generate_latest(_counters())
+        return HttpResponse(counted + collected, content_type=CONTENT_TYPE_LATEST)
+
+
+def _counters() -> CollectorRegistry:
+    """Return the counters of all workers, or of a process that counts in its own memory."""
+    if metric_files.VARIABLE not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
 
 
 # Headers that proxies add. A proxy that adds none of them looks like a local client.
