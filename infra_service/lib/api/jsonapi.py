@@ -98,7 +98,7 @@ def page_of(items: Sequence[Any], *, number: int, size: int, total: int) -> dict
     return {"data": items, "meta": {"pagination": pagination}}
 
 
-def read_data(request: Request, data_type: type[T], limit: int | None = None) -> T:
+def read_data(request: Request, data_type: type[T]) -> T:
     """Return the member ``data`` of the body.
 
     Raises:
@@ -106,8 +106,8 @@ def read_data(request: Request, data_type: type[T], limit: int | None = None) ->
         ParseError: the body is not JSON.
         InvalidAttribute: the body is not a document of this type.
     """
-    most: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if limit is None else limit
-    return decoded_data(bodies.read_body(request._request, most), data_type)
+    body = bodies.read_body(request._request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    return decoded_data(body, data_type)
 
 
 def decoded_data(
