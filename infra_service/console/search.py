@@ -7,6 +7,7 @@ name, and by a part of the name within the limits of ``read_page``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin.utils import quote
@@ -127,11 +128,7 @@ def _workloads(text: str) -> list[Workload]:
     return list(found[: SHOWN + 1]) if name else []
 
 
-def _credentials(model: Any) -> Callable[[str], list[Any]]:
-    return lambda text: _named_credentials(model, text)
-
-
-def _named_credentials(model: Any, text: str) -> list[Any]:
+def _credentials(model: Any, text: str) -> list[Any]:
     rows = model.objects.defer("digest").select_related("created_by")
     if is_credential_id(text):
         return list(rows.filter(pk=text))
@@ -144,8 +141,8 @@ def _people(text: str) -> list[User]:
     return list(found.order_by("username")[: SHOWN + 1])
 
 
-def _entries(model: Any) -> Callable[[str], list[Any]]:
-    return lambda text: _by_name(model.objects.all(), text, ("name", "id"))
+def _entries(model: Any, text: str) -> list[Any]:
+    return _by_name(model.objects.all(), text, ("name", "id"))
 
 
 def _nothing(_row: Any) -> str:
@@ -163,10 +160,10 @@ def _owner(row: Any) -> str:
 _KINDS: Final[dict[Any, tuple[Callable[[str], list[Any]], Callable[[Any], str]]]] = {
     State: (_states, lambda state: str(state.application or "")),
     ResourceEntry: (_resources, lambda entry: f"in {entry.state}"),
-    **{model: (_entries(model), _parent) for model in KINDS.values()},
+    **{model: (partial(_entries, model), _parent) for model in KINDS.values()},
     Workload: (_workloads, lambda one: f"{one.kind} in {one.namespace}, {one.cluster.name}"),
     Cluster: (lambda text: _by_name(Cluster.objects.all(), text, ("name",)), _nothing),
-    ApiKey: (_credentials(ApiKey), _owner),
-    AccessToken: (_credentials(AccessToken), _owner),
+    ApiKey: (partial(_credentials, ApiKey), _owner),
+    AccessToken: (partial(_credentials, AccessToken), _owner),
     User: (_people, _nothing),
 }
