@@ -33,7 +33,7 @@ REPLAYED: Final = "Idempotent-Replayed"
 MAX_LENGTH: Final = 255
 PATTERN: Final = rf"^[ -~]{{1,{MAX_LENGTH}}}$"
 _META: Final = "HTTP_IDEMPOTENCY_KEY"
-_FORM: Final = re.compile(rf"[ -~]{{1,{MAX_LENGTH}}}")
+_FORM: Final = re.compile(PATTERN)
 
 
 class IdempotencyKeyInvalid(APIException):

@@ -12,6 +12,7 @@ from django.db.models.sql.where import AND, WhereNode
 
 from filterlang.lookups import LabelExists, TextMatches
 from infra_service.lib.database import citus
+from infra_service.lib.database.prefixes import LAST_CHARACTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +67,6 @@ _KINDS: Final[dict[type[Any], Kind]] = {
 }
 #: The cost of a lookup in another table, as a number of text searches.
 _JOIN: Final = 10
-#: The last character in byte order.
-_LAST_CHARACTER: Final = "\U0010ffff"
 
 
 class Comparison(NamedTuple):
@@ -219,7 +218,7 @@ def _implied(lookup: Any, column: Col, model: Any) -> Iterator[Comparison]:
         if piece.at_start and not piece.ignore_case and column.target.attname in names:
             implied = [
                 lookups.GreaterThanOrEqual(column, piece.text),
-                lookups.LessThan(column, piece.text + _LAST_CHARACTER),
+                lookups.LessThan(column, piece.text + LAST_CHARACTER),
             ]
     elif hasattr(column.target, "implied_by"):
         implied = list(column.target.implied_by(lookup))
