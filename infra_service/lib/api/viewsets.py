@@ -15,7 +15,7 @@ from django.db.models import Model, UUIDField
 from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.response import Response
-from rest_framework.routers import DynamicRoute, Route, SimpleRouter
+from rest_framework.routers import SimpleRouter
 from rest_framework.viewsets import ViewSetMixin
 
 from infra_service.lib.api import masks
@@ -37,20 +37,7 @@ class ResourceRouter(SimpleRouter):
     """A router with an optional trailing slash, and ``@action`` methods as ``…/{id}:name``."""
 
     routes = [
-        Route(
-            url=route.url,
-            mapping=route.mapping,
-            name=route.name,
-            detail=route.detail,
-            initkwargs=route.initkwargs,
-        )
-        if isinstance(route, Route)
-        else DynamicRoute(
-            url=route.url.replace("/{url_path}", ":{url_path}"),
-            name=route.name,
-            detail=route.detail,
-            initkwargs=route.initkwargs,
-        )
+        route._replace(url=route.url.replace("/{url_path}", ":{url_path}"))
         for route in SimpleRouter.routes
     ]
 
