@@ -97,6 +97,22 @@ def formatter() -> logging.Formatter:
     )
 
 
+def of_standard_library(level: str) -> dict[str, Any]:
+    """Return the part of Django's ``LOGGING`` that writes records of the standard library.
+
+    Raises:
+        ImproperlyConfigured: LOG_FORMAT has an invalid value.
+    """
+    is_for_people()  # the error of dictConfig does not name LOG_FORMAT
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": "infra_service.logs.formatter"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level},
+    }
+
+
 def minimum_severity(text: str) -> str:
     """Return the minimum severity of log lines in upper case, from a ``LOG_LEVEL`` value.
 

@@ -352,14 +352,9 @@ METRICS_NETWORKS = env.networks("METRICS_NETWORKS", default="127.0.0.0/8,::1/128
 # --- Logs -----------------------------------------------------------------------------------------
 
 LOG_LEVEL = logs.minimum_severity(env.str("LOG_LEVEL", default="INFO"))
-logs.is_for_people()  # rejects an invalid LOG_FORMAT; the error of dictConfig does not name it
 DEFAULT_EXCEPTION_REPORTER_FILTER = "infra_service.operations.error_reports.TokenlessReportFilter"
 LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "infra_service.logs.formatter"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    **logs.of_standard_library(LOG_LEVEL),
     "loggers": {
         # At INFO, psycopg logs each use of a pooled connection.
         "psycopg.pool": {"level": "WARNING"},
