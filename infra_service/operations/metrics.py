@@ -28,10 +28,10 @@ from prometheus_client.registry import Collector
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.views import APIView
 
+from apikeys.metrics import CredentialCollector
 from infra_service.lib.api.client_address import parse_address
 from infra_service.operations import metric_files
 from infra_service.operations.allocated import processes_without_file
-from infra_service.operations.credentials import CredentialCollector
 from infra_service.operations.housekeeping.metrics import HousekeepingCollector
 from infra_service.webhooks.metrics import DeliveryCollector
 from states.metrics import CheckCollector, FreezeCollector, IndexCollector, LockCollector
