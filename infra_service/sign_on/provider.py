@@ -60,23 +60,20 @@ class _Endpoints(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     def get_callback_url(self, request: HttpRequest, _app: SocialApp) -> str:
         return request.build_absolute_uri(reverse("admin:sign_on_callback"))
 
-    @property
-    def openid_config(self) -> Any:
+    @cached_property
+    def openid_config(self) -> dict[str, Any]:
         """Return the discovery document.
 
         Raises:
             ProviderUnavailableError: the document is missing, has another issuer, or contains an
                 unprotected URL.
         """
-        if not hasattr(self, "_config"):
-            self._config = fetch(self._provider.server_url)
-            if self._config.get("issuer") != settings.OIDC_ISSUER:
-                raise ProviderUnavailableError("the discovery document names another issuer")
-            if not all(is_protected(str(self._config.get(name))) for name in _ENDPOINTS):
-                raise ProviderUnavailableError(
-                    "the discovery document contains a URL without https"
-                )
-        return self._config
+        config = fetch(self._provider.server_url)
+        if config.get("issuer") != settings.OIDC_ISSUER:
+            raise ProviderUnavailableError("the discovery document names another issuer")
+        if not all(is_protected(str(config.get(name))) for name in _ENDPOINTS):
+            raise ProviderUnavailableError("the discovery document contains a URL without https")
+        return config
 
 
 class _Provider(OpenIDConnectProvider):  # type: ignore[misc]
