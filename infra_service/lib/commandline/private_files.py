@@ -46,15 +46,10 @@ def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
         NotRegularError, OSError: the file is not regular, or cannot be opened.
     """
     descriptor = os.open(path, _EXISTING_FILE | (0 if follow else os.O_NOFOLLOW))
-    file = os.fdopen(descriptor, "rb") if _is_regular(descriptor) else None
-    if file is None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise NotRegularError(path)
-    return file
-
-
-def _is_regular(descriptor: int) -> bool:
-    return stat.S_ISREG(os.fstat(descriptor).st_mode)
+    return os.fdopen(descriptor, "rb")
 
 
 class PrivateDirectory:
