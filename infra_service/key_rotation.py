@@ -66,7 +66,7 @@ def older_documents() -> Iterator[OlderValue]:
 
 
 def _older_secrets() -> Iterator[OlderValue]:
-    for endpoint in in_batches(WebhookEndpoint.objects.with_secrets_of_other_keys(current_key())):
+    for endpoint in in_batches(WebhookEndpoint.objects.with_secrets_of_other_keys()):
         if endpoint.encryption_key != current_key():
             yield OlderValue(f"webhook {endpoint.pk}", endpoint.encryption_key)
         if endpoint.key_of_url != current_key():

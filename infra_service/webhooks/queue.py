@@ -99,8 +99,10 @@ def _record(attempts: Sequence[Attempt]) -> None:
     delivered: dict[int | None, list[Delivery]] = defaultdict(list)
     with transaction.atomic():
         for delivery, outcome in attempts:
-            if outcome.is_withheld:
-                _fail_silent(delivery, outcome.error)
+            if outcome.is_withheld:  # claimed, but not sent
+                _claimed(delivery).update(
+                    status=Delivery.Status.FAILED, next_attempt_at=None, error=outcome.error
+                )
             elif outcome.is_success:
                 delivered[outcome.status].append(delivery)
             else:
@@ -133,11 +135,6 @@ def fail_undeliverable() -> int:
         next_attempt_at=None,
         error="the webhook is disabled, has expired, or its key or owner is not valid",
     )
-
-
-def _fail_silent(delivery: Delivery, error: str) -> None:
-    """Fail a delivery that was claimed but not sent."""
-    _claimed(delivery).update(status=Delivery.Status.FAILED, next_attempt_at=None, error=error)
 
 
 def _record_failure(delivery: Delivery, outcome: Outcome, now: dt.datetime) -> None:

@@ -15,7 +15,6 @@ from apikeys.models import User
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
-from infra_service.lib.encryption import current_key
 from infra_service.lib.http_client.errors import FetchError
 from infra_service.webhooks import audit_reader, health_changes, secrets
 from infra_service.webhooks.errors import (
@@ -235,7 +234,7 @@ def reencrypt_secrets() -> int:
     An unreadable value stays unchanged. The failed deliveries inform the owner.
     """
     done = 0
-    for endpoint in WebhookEndpoint.objects.with_secrets_of_other_keys(current_key()):
+    for endpoint in WebhookEndpoint.objects.with_secrets_of_other_keys():
         with isolated("encrypt the secrets of a webhook", endpoint.pk):
             changes = endpoint.reencrypted()
             if changes:

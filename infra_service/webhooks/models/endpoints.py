@@ -66,8 +66,9 @@ class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
         """Return whether any endpoint subscribes to the type, even a disabled endpoint."""
         return any(name in types for types in self.values_list("event_types", flat=True))
 
-    def with_secrets_of_other_keys(self, key_name: str) -> WebhookEndpointQuerySet:
-        """Return the endpoints with a secret or URL that is not encrypted with this key."""
+    def with_secrets_of_other_keys(self) -> WebhookEndpointQuerySet:
+        """Return the endpoints with a secret or URL that is not encrypted with the current key."""
+        key_name = current_key()
         signs = Q(retired_secret__isnull=False, retired_secret_until__gt=timezone.now())
         return self.filter(
             ~Q(encryption_key=key_name)
