@@ -60,7 +60,6 @@ class JsonLogger(Logger):  # type: ignore[misc,unused-ignore]
     """
 
     def setup(self, cfg: Any) -> None:
-        """Set the formatter of the error log."""
         super().setup(cfg)
         for handler in self.error_log.handlers:
             handler.setFormatter(logs.formatter())

@@ -99,7 +99,6 @@ class ChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description="action")
     def shown_action(self, change: Change) -> str:
-        """Return the action as a badge."""
         return mark(change.action)
 
     @admin.display(description="address")

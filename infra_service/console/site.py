@@ -131,7 +131,6 @@ class ServiceAdminSite(AuditedSite):
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> TemplateResponse:
-        """Show the overview."""
         context = {"overview": overview(request.user), **(extra_context or {})}
         return super().index(request, context)
 

@@ -117,7 +117,6 @@ class FileCollector(Collector):
     """The number of processes that are missing from scrapes."""
 
     def collect(self) -> Iterable[Metric]:
-        """Return the number of processes that count in memory."""
         yield GaugeMetricFamily(
             "infra_metrics_processes_without_file",
             "Server processes that keep their counters in memory because VAR_DIR is full.",

@@ -36,7 +36,6 @@ class FairShare:
         self._slow: dict[uuid.UUID, float] = {}
 
     def start(self, attempt: Hashable, receiver: uuid.UUID) -> None:
-        """Record that an attempt starts."""
         self._in_flight[attempt] = receiver, time.monotonic()
 
     def finish(self, attempt: Hashable, *, is_success: bool | None) -> None:

@@ -23,7 +23,6 @@ class DeliveryCollector(Collector):
     """The number and age of waiting deliveries, and the lag of the audit log reader."""
 
     def collect(self) -> Iterator[Metric]:
-        """Return the gauges."""
         waiting = Delivery.objects.waiting().aggregate(number=Count("pk"), oldest=Min("created_at"))
         # Without endpoints, the reader stops and its lag has no meaning.
         unread_since = audit_reader.unread_since() if WebhookEndpoint.objects.exists() else None

@@ -26,7 +26,6 @@ class InputFilter(SimpleListFilter):
         self.suggestions: Sequence[str] = self.suggested(request)
 
     def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
-        """Return no choices."""
         return []
 
     def has_output(self) -> bool:

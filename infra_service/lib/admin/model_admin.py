@@ -69,7 +69,6 @@ class KeysetAdmin(ModelAdmin):
     last_used = moment_of("last_used_at", "last used", absent="never")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:  # noqa: ARG002 - Django's signature
-        """Return the change list with keyset pagination."""
         return KeysetChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

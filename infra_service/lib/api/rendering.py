@@ -66,7 +66,6 @@ class ContentNegotiation(DefaultContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """Return the renderer and its media type."""
         if request.META.get("HTTP_ACCEPT", _ANYTHING) == _ANYTHING:
             first = next(iter(renderers))
             return first, str(first.media_type)

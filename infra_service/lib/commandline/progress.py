@@ -32,7 +32,6 @@ class Progress:
         return f"{self._done}{total} {self._unit}"
 
     def advance(self, count: int = 1) -> None:
-        """Increase the count."""
         self._done += count
         if self._total is not None:
             # Concurrent processes may add rows.
@@ -40,7 +39,6 @@ class Progress:
         self.show(self._unit, self._done, self._total)
 
     def advance_to(self, done: int) -> None:
-        """Set the count."""
         self.advance(done - self._done)
 
     def show(self, label: str, done: int, total: int | None) -> None:
@@ -59,7 +57,6 @@ class Progress:
             self._bar.clear()
 
     def close(self) -> None:
-        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
 

@@ -38,7 +38,6 @@ class StatusCapture:
         self.sent = b""
 
     def sendall(self, data: bytes) -> None:
-        """Capture the data."""
         self.sent += data
 
     def __getattr__(self, name: str) -> Any:

@@ -136,7 +136,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="event")
     def event_type(self, delivery: Delivery) -> str:
-        """Return the type of the event."""
         return delivery.event.type
 
     @admin.display(description="object")
@@ -149,7 +148,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="webhook")
     def webhook(self, delivery: Delivery) -> str:
-        """Return the webhook's name with a link."""
         url = reverse("admin:webhooks_webhookendpoint_change", args=(delivery.endpoint_id,))
         return format_html('<a href="{}">{}</a>', url, delivery.endpoint.name)
 
@@ -160,7 +158,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="status")
     def shown_status(self, delivery: Delivery) -> str:
-        """Return the status as a badge."""
         return delivery_badge(delivery.status)
 
     @object_tool(

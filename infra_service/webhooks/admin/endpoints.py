@@ -147,7 +147,6 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
 
     @admin.display(description="owner")
     def owner_name(self, endpoint: WebhookEndpoint) -> str:
-        """Return the user name of the owner."""
         return endpoint.owner.get_username()
 
     @admin.display(description="sends to")
@@ -157,7 +156,6 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
 
     @admin.display(description="events")
     def shown_events(self, endpoint: WebhookEndpoint) -> str:
-        """Return the event types, separated by spaces."""
         types = ((one,) for one in endpoint.event_types)
         return format_html_join(" ", '<code class="scope">{}</code>', types)
 
@@ -185,7 +183,6 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
 
     @admin.display(description="deliveries")
     def deliveries(self, endpoint: WebhookEndpoint) -> str:
-        """Return a link to the endpoint's deliveries."""
         url = reverse("admin:webhooks_delivery_changelist")
         return format_html('<a href="{}?endpoint={}">View all</a>', url, endpoint.pk)
 

@@ -24,8 +24,6 @@ LATE_AFTER: Final = dt.timedelta(hours=1)
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    """Queries for deliveries."""
-
     def waiting(self) -> DeliveryQuerySet:
         """Return the deliveries that still have to be sent."""
         return self.filter(status=Delivery.Status.WAITING)

@@ -35,8 +35,6 @@ MAX_ENDPOINTS: Final = 100
 
 
 class WebhookEndpointQuerySet(GrantHolderQuerySet[Any]):
-    """Queries for endpoints."""
-
     def granted(self) -> WebhookEndpointQuerySet:
         """Return the unexpired endpoints with an owner and a creator's key that still work.
 
@@ -149,7 +147,6 @@ class WebhookEndpoint(GrantHolder):
 
     @property
     def is_enabled(self) -> bool:
-        """Return whether the endpoint is enabled."""
         return self.disabled_at is None
 
     @property
