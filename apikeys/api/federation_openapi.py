@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 
 from apikeys.api import samples
@@ -27,6 +27,8 @@ from infra_service.lib.api.fields import described
 from infra_service.lib.api.openapi_words import (
     Named,
     answer_example,
+    answer_of,
+    error_docs,
     list_of,
     request_example,
     resource_schema,
@@ -102,31 +104,41 @@ issuers_schema = resource_schema(
     IssuerSerializer,
     samples.ISSUER,
     new=samples.NEW_ISSUER,
-    create=(BindingInsufficient, SecretRetired),
-    change=(IssuerDisabled, IssuerShared, BindingInsufficient, SecretRetired),
-    disable=(samples.DISABLED_ISSUER, (IssuerShared, BindingInsufficient, SecretRetired)),
+    create_errors=(BindingInsufficient, SecretRetired),
+    change_errors=(IssuerDisabled, IssuerShared, BindingInsufficient, SecretRetired),
+    disable=extend_schema(
+        operation_id="disable_issuer",
+        request=None,
+        responses={
+            200: answer_of("issuer", IssuerSerializer),
+            **error_docs(IssuerShared, BindingInsufficient, SecretRetired),
+        },
+        examples=[answer_example({"issuer": samples.DISABLED_ISSUER})],
+    ),
 )
-_test = extend_schema_view(
+
+trust_policies_schema = resource_schema(
+    "trust_policy",
+    "The caller's own trust policies within the caller's binding.",
+    TrustPolicySerializer,
+    samples.TRUST_POLICY,
+    plural="trust_policies",
+    new=samples.NEW_TRUST_POLICY,
+    create_errors=(TrustPolicyTooWide, GrantExceeded, SecretRetired),
+    change_errors=(TrustPolicyDisabled, TrustPolicyTooWide, GrantExceeded, SecretRetired),
+    disable=extend_schema(
+        operation_id="disable_trust_policy",
+        request=None,
+        responses={
+            200: answer_of("trust_policy", TrustPolicySerializer),
+            **error_docs(SecretRetired),
+        },
+        examples=[answer_example({"trust_policy": samples.DISABLED_TRUST_POLICY})],
+    ),
     test=extend_schema(
         operation_id="test_trust_policy",
         request=TrialSerializer,
         responses=TrialAnswerSerializer,
         examples=[request_example(samples.TRIAL), answer_example(samples.VERDICTS)],
-    )
+    ),
 )
-
-
-def trust_policies_schema(viewset: type) -> type:
-    """Describe the viewset of trust policies."""
-    described = resource_schema(
-        "trust_policy",
-        "The caller's own trust policies within the caller's binding.",
-        TrustPolicySerializer,
-        samples.TRUST_POLICY,
-        plural="trust_policies",
-        new=samples.NEW_TRUST_POLICY,
-        create=(TrustPolicyTooWide, GrantExceeded, SecretRetired),
-        change=(TrustPolicyDisabled, TrustPolicyTooWide, GrantExceeded, SecretRetired),
-        disable=(samples.DISABLED_TRUST_POLICY, (SecretRetired,)),
-    )
-    return _test(described(viewset))

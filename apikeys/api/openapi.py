@@ -32,7 +32,7 @@ from infra_service.lib.api.openapi_words import (
     needs,
     object_of,
     request_example,
-    update_mask,
+    resource_schema,
     wrapped,
 )
 
@@ -49,12 +49,7 @@ extend_schema_field({**_OF_RUN, **object_of(**_CLAIMS)}, component_name="TokenRu
 
 _USER = OwnerSerializer(help_text="The owner of the token.")
 _SECRET = serializers.CharField(help_text="The secret, shown only in this response.")
-_KEY = wrapped("ApiKeyAnswer", "api_key", ApiKeySerializer)
 _NEW_KEY = wrapped("ApiKeyWithSecret", "api_key", ApiKeySerializer, secret=_SECRET)
-_KEY_MASK, _KEY_MASK_PARAMETER = update_mask(ApiKeySerializer)
-_KEY_CHANGE = wrapped(
-    "UpdateApiKey", "api_key", ApiKeySerializer, partial=True, update_mask=_KEY_MASK
-)
 _TOKEN = wrapped("AccessTokenAnswer", "access_token", AccessTokenSerializer)
 _NEW_TOKEN = wrapped("AccessTokenWithSecret", "access_token", AccessTokenSerializer, secret=_SECRET)
 
@@ -68,7 +63,6 @@ _REVOKED_TOKEN = wrapped(
     "RevokedAccessToken", "access_token", AccessTokenSerializer, descendants_revoked=_ALSO_REVOKED
 )
 
-_SHOWN_KEY = answer_example({"api_key": samples.API_KEY})
 _SHOWN_NEW_KEY = answer_example({"api_key": samples.API_KEY, "secret": samples.API_KEY_SECRET})
 # Swagger UI sends the example unchanged. The example therefore requests a single scope, and a
 # binding to a component that does not exist.
@@ -78,13 +72,19 @@ _REQUESTED_KEY = {
     **{name: samples.API_KEY[name] for name in ("binding", "expires_at")},
 }
 
-api_keys_schema = extend_schema_view(
-    list=list_schema(
-        "api_key",
-        "The caller's own API keys within the caller's binding.",
-        samples.API_KEY,
+api_keys_schema = resource_schema(
+    "api_key",
+    "The caller's own API keys within the caller's binding.",
+    ApiKeySerializer,
+    samples.API_KEY,
+    change_errors=(
+        ApiKeyRevoked,
+        ApiKeyExpired,
+        TooManyApiKeys,
+        GrantExceeded,
+        SecretRetired,
+        ConcurrentChange,
     ),
-    retrieve=extend_schema(operation_id="get_api_key", responses=_KEY, examples=[_SHOWN_KEY]),
     create=extend_schema(
         operation_id="create_api_key",
         parameters=[NO_STORE],
@@ -96,26 +96,6 @@ api_keys_schema = extend_schema_view(
         examples=[
             request_example({"api_key": _REQUESTED_KEY}),
             _SHOWN_NEW_KEY,
-        ],
-    ),
-    partial_update=extend_schema(
-        operation_id="update_api_key",
-        parameters=[_KEY_MASK_PARAMETER],
-        request=_KEY_CHANGE,
-        responses={
-            200: _KEY,
-            **error_docs(
-                ApiKeyRevoked,
-                ApiKeyExpired,
-                TooManyApiKeys,
-                GrantExceeded,
-                SecretRetired,
-                ConcurrentChange,
-            ),
-        },
-        examples=[
-            request_example({"api_key": {"name": "example"}, "update_mask": "name"}),
-            _SHOWN_KEY,
         ],
     ),
     rotate=extend_schema(

@@ -17,10 +17,10 @@ from states.errors import EntryExists, EntryInUse, SlugTaken
 
 _CHANGED: Final = (BindingInsufficient, SlugTaken)
 _REACH: Final[dict[str, Any]] = {
-    "create": (*_CHANGED, EntryExists),
-    "change": _CHANGED,
+    "create_errors": (*_CHANGED, EntryExists),
+    "change_errors": _CHANGED,
     "change_docs": FROZEN,
-    "delete": (BindingInsufficient, EntryInUse),
+    "delete_errors": (BindingInsufficient, EntryInUse),
 }
 
 applications_schema = resource_schema(

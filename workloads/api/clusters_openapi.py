@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import (
-    OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
 from apikeys.errors import BindingInsufficient
 from infra_service.lib.api.openapi_words import resource_schema
@@ -21,21 +16,15 @@ from workloads.errors import ClusterExists
 CLUSTER_ID: Final = OpenApiParameter(
     "cluster_id", OpenApiTypes.UUID, OpenApiParameter.PATH, description="The id of the cluster."
 )
-_deletion = extend_schema_view(
+
+clusters_schema = resource_schema(
+    "cluster",
+    "Clusters within the caller's binding.",
+    ClusterSerializer,
+    samples.CLUSTER,
+    create_errors=(ClusterExists, BindingInsufficient),
+    change_errors=(ClusterExists,),
     destroy=extend_schema(
         operation_id="delete_cluster", responses={204: OpenApiResponse(None, "Deleted.")}
-    )
+    ),
 )
-
-
-def clusters_schema(viewset: type) -> type:
-    """Describe the viewset of clusters."""
-    described = resource_schema(
-        "cluster",
-        "Clusters within the caller's binding.",
-        ClusterSerializer,
-        samples.CLUSTER,
-        create=(ClusterExists, BindingInsufficient),
-        change=(ClusterExists,),
-    )
-    return described(_deletion(viewset))

@@ -7,6 +7,7 @@ helpers add the errors of a method, examples of requests and responses, and name
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -145,6 +146,16 @@ def wrapped(
     return wrapper
 
 
+def _name_of(serializer: type[serializers.Serializer[Any]]) -> str:
+    return serializer.__name__.removesuffix("Serializer")
+
+
+@functools.cache
+def answer_of(resource: str, serializer: type[serializers.Serializer[Any]]) -> Any:
+    """Return the schema of a response with the resource, the same for all operations."""
+    return wrapped(f"{_name_of(serializer)}Answer", resource, serializer)
+
+
 def in_words(name: str) -> str:
     """Return the name of a resource as words, such as ``API key``."""
     return name.replace("_", " ").replace("api", "API")
@@ -159,7 +170,7 @@ def update_mask(serializer: type[serializers.Serializer[Any]]) -> tuple[Any, Ope
     paths = [name for name, field in serializer().fields.items() if not field.read_only]
     path = f"({'|'.join(paths)})"
     text = {"type": "string", "pattern": rf"^(\*|{path}(,{path})*)?$"}
-    name = serializer.__name__.removesuffix("Serializer")
+    name = _name_of(serializer)
     known = {"type": "string", "enum": paths, "description": "A field that clients can change."}
     mask = {
         "anyOf": [text, list_of(Named(f"{name}Field", known))],
@@ -189,62 +200,53 @@ def resource_schema(
     *,
     plural: str = "",
     new: Mapping[str, Any] | None = None,
-    create: Errors = (),
-    change: Errors = (),
-    delete: Errors | None = None,
-    disable: tuple[Mapping[str, Any], Errors] | None = None,
+    create_errors: Errors = (),
+    change_errors: Errors = (),
+    delete_errors: Errors | None = None,
     change_docs: Mapping[int, DeclaredErrors] = MappingProxyType({}),
+    **operations: Any,
 ) -> Callable[[type], type]:
     """Return the decorator of a viewset that lists, creates, retrieves and changes a resource.
 
-    ``delete`` contains the errors of the deletion, or is None if the viewset cannot delete.
-    ``disable`` contains a disabled resource and the errors of the action, or is None.
-    ``change_docs`` contains errors of a change in another format. ``description`` describes the
-    list. ``sample`` is a resource in a response. The example of a new resource is ``new``, or else
-    the writable fields of ``sample``.
+    ``delete_errors`` is None if the viewset cannot delete. ``change_docs`` contains errors of a
+    change in another format. ``description`` describes the list. ``sample`` is a resource in a
+    response. ``new`` is the example of a request; the default is the writable fields of the sample.
+    ``operations`` are further operations, and replacements, by the names of their methods.
     """
-    name = serializer.__name__.removesuffix("Serializer")
-    answer = wrapped(f"{name}Answer", resource, serializer)
+    name, answer = _name_of(serializer), answer_of(resource, serializer)
     mask, mask_parameter = update_mask(serializer)
     fields = serializer().fields
     # Swagger UI can send the example, which must not change the name of a real resource.
     harmless = {**sample, **dict.fromkeys(("name", "slug") & sample.keys(), "example")}
     writable = {n: v for n, v in harmless.items() if not fields[n].read_only}
     shown = answer_example({resource: sample})
-    others = {}
-    if delete is not None:
-        others["destroy"] = extend_schema(
-            operation_id=f"delete_{resource}", responses={204: None, **error_docs(*delete)}
-        )
-    if disable is not None:
-        disabled, errors = disable
-        others["disable"] = extend_schema(
-            operation_id=f"disable_{resource}",
-            request=None,
-            responses={200: answer, **error_docs(*errors)},
-            examples=[answer_example({resource: disabled})],
-        )
-    return extend_schema_view(
-        **others,
-        list=list_schema(resource, description, sample, plural=plural),
-        retrieve=extend_schema(operation_id=f"get_{resource}", responses=answer, examples=[shown]),
-        create=extend_schema(
+    described = {
+        "list": list_schema(resource, description, sample, plural=plural),
+        "retrieve": extend_schema(
+            operation_id=f"get_{resource}", responses=answer, examples=[shown]
+        ),
+        "create": extend_schema(
             operation_id=f"create_{resource}",
             request=wrapped(f"Create{name}", resource, serializer),
-            responses={201: answer, **error_docs(*create)},
+            responses={201: answer, **error_docs(*create_errors)},
             examples=[request_example({resource: new or writable}), shown],
         ),
-        partial_update=extend_schema(
+        "partial_update": extend_schema(
             operation_id=f"update_{resource}",
             parameters=[mask_parameter],
             request=wrapped(f"Update{name}", resource, serializer, partial=True, update_mask=mask),
-            responses={200: answer, **error_docs(*change), **change_docs},
+            responses={200: answer, **error_docs(*change_errors), **change_docs},
             examples=[
                 request_example({resource: {"name": harmless["name"]}, "update_mask": "name"}),
                 shown,
             ],
         ),
-    )
+    }
+    if delete_errors is not None:
+        described["destroy"] = extend_schema(
+            operation_id=f"delete_{resource}", responses={204: None, **error_docs(*delete_errors)}
+        )
+    return extend_schema_view(**described | operations)
 
 
 def list_schema(

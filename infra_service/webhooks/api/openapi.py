@@ -16,7 +16,7 @@ from infra_service.lib.api.openapi_words import (
     error_docs,
     list_schema,
     request_example,
-    update_mask,
+    resource_schema,
     wrapped,
 )
 from infra_service.webhooks.api.serializers import DeliverySerializer, WebhookSerializer
@@ -67,7 +67,6 @@ _NEW: Final = {
     **{name: WEBHOOK[name] for name in ("url", "event_types", "filter")}, "name": "example"
 }  # fmt: skip
 _SECRET: Final = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="  # noqa: S105 - an example
-_ANSWER: Final = wrapped("WebhookAnswer", "webhook", WebhookSerializer)
 _WITH_SECRET: Final = wrapped(
     "WebhookAndSecret",
     "webhook",
@@ -81,35 +80,20 @@ _WEBHOOK_ID: Final = OpenApiParameter(
 _DELIVERY_ID: Final = OpenApiParameter(
     "delivery_id", int, OpenApiParameter.PATH, description="The id of the delivery."
 )
-_MASK, _MASK_PARAMETER = update_mask(WebhookSerializer)
-_SHOWN: Final = answer_example({"webhook": WEBHOOK})
 _SHOWN_SECRET: Final = answer_example({"webhook": WEBHOOK, "secret": _SECRET})
 
-webhooks_schema = extend_schema_view(
-    list=list_schema(
-        "webhook",
-        "The caller's own webhooks within the caller's binding.",
-        WEBHOOK,
-    ),
-    retrieve=extend_schema(operation_id="get_webhook", responses=_ANSWER, examples=[_SHOWN]),
+webhooks_schema = resource_schema(
+    "webhook",
+    "The caller's own webhooks within the caller's binding.",
+    WebhookSerializer,
+    WEBHOOK,
+    change_errors=(GrantExceeded, SecretRetired, WebhookDisabledByOperator),
     create=extend_schema(
         operation_id="create_webhook",
         parameters=[NO_STORE],
         request=wrapped("CreateWebhook", "webhook", WebhookSerializer),
         responses={201: _WITH_SECRET, **error_docs(GrantExceeded, SecretRetired, TooManyWebhooks)},
         examples=[request_example({"webhook": _NEW}), _SHOWN_SECRET],
-    ),
-    partial_update=extend_schema(
-        operation_id="update_webhook",
-        parameters=[_MASK_PARAMETER],
-        request=wrapped(
-            "UpdateWebhook", "webhook", WebhookSerializer, partial=True, update_mask=_MASK
-        ),
-        responses={
-            200: _ANSWER,
-            **error_docs(GrantExceeded, SecretRetired, WebhookDisabledByOperator),
-        },
-        examples=[request_example({"webhook": {"name": "example"}, "update_mask": "name"}), _SHOWN],
     ),
     destroy=extend_schema(
         operation_id="delete_webhook", responses={204: EMPTY, **error_docs(SecretRetired)}
