@@ -13,18 +13,13 @@ from states.pipeline import lock_file, module_manifest
 _OF_PLATFORM: Final = "Taken from the token of a keyless pipeline run; otherwise empty."
 
 
-class FileField(serializers.CharField):
+class FileField(TextField):
     """The unchanged text of a file."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
             required=False, write_only=True, allow_blank=True, trim_whitespace=False, **kwargs
         )
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
 
 
 class JsonFileField(serializers.JSONField):
