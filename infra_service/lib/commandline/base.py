@@ -122,8 +122,8 @@ class ServiceCommand(HelpfulCommand):
         Raises:
             KeyboardInterrupt: the block was interrupted. The message contains the progress.
         """
-        is_shown = self.stderr.isatty() and not self._as_json
-        self._progress = Progress(unit, *((total(), self.stderr) if is_shown else (None, None)))
+        terminal = self.stderr if self.stderr.isatty() and not self._as_json else None
+        self._progress = Progress(unit, None if terminal is None else total(), terminal)
         try:
             yield self._progress
         except KeyboardInterrupt:
