@@ -16,26 +16,6 @@ from parsimonious.grammar import Grammar
 MAX_LENGTH: Final = 1024
 MAX_DEPTH: Final = 16
 
-# In the order of the lists in messages and in the OpenAPI description.
-OPERATORS: Final = (
-    "=",
-    "!=",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "BETWEEN",
-    "IN",
-    "NOT IN",
-    "~=",
-    "CONTAINS",
-    "STARTS_WITH",
-    "ENDS_WITH",
-    "EXISTS",
-    "IS NULL",
-    "IS NOT NULL",
-)
-
 STRUCTURE: Final = """
     filter     = clause more* end
     more       = join clause

@@ -14,7 +14,7 @@ class Value(NamedTuple):
 class Term(NamedTuple):
     """A comparison. ``name`` is ``labels.app`` for both spellings of the label ``app``.
 
-    ``operator`` is one of ``grammar.OPERATORS``, and determines the number of values.
+    ``operator`` is in upper case with single spaces, and determines the number of values.
     """
 
     name: str

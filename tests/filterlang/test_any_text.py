@@ -9,14 +9,17 @@ from hypothesis import strategies as st
 
 from filterlang.compiler import compile_filter
 from filterlang.errors import Code, FilterError
-from filterlang.grammar import MAX_LENGTH, OPERATORS
+from filterlang.fieldtypes import ORDER, PRESENCE, TEXT
+from filterlang.grammar import MAX_LENGTH
 from tests.filterlang.expressions import expressions
 from tests.filterlang.rows import RowFilters
 from tests.filterlang.values import TEXTS
 
 fragments = st.sampled_from(
     [
-        *OPERATORS,
+        *ORDER,
+        *TEXT,
+        *PRESENCE,
         *TEXTS,
         *(
             "field['name']",
