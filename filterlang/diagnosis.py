@@ -31,7 +31,6 @@ _EXPECTED: Final = {
     "end": "expected AND, OR, ')' or the end",
 }
 _JOINS: Final = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR"}
-_NUMBERS: Final = "numbers are integers; quote text and versions"
 _OR: Final = "put AND or OR between two terms"
 
 _JOIN: Final = re.compile(r"[&|]+")
@@ -98,20 +97,16 @@ def _suggest_name(text: str, position: int) -> str:
 def _suggest_value(text: str, position: int) -> str:
     if glued := _GLUED_VALUE.match(text, position):
         return f"put a space before and after {glued[1]}"
-    if bare := _BARE_VALUE.match(text, position):
-        return _suggest_for_bare(text, position, bare[0])
+    if _DECIMAL.match(text, position):
+        return "numbers are integers; quote text and versions"
     if _OTHER_FIELD.match(text, position):
         return "fields cannot be compared with each other"
-    if _DECIMAL.match(text, position):
-        return _NUMBERS
+    if bare := _BARE_VALUE.match(text, position):
+        return _suggest_for_bare(text, position, bare[0])
     return foreign.NO_FUNCTIONS if foreign.is_call(text, position) else ""
 
 
 def _suggest_for_bare(text: str, position: int, bare: str) -> str:
-    if _DECIMAL.match(text, position):
-        return _NUMBERS
-    if _OTHER_FIELD.match(text, position):
-        return "fields cannot be compared with each other"
     if not _NULL.fullmatch(bare):
         return f"quote the value: '{bare}'"
     before = _EQUALITY_BEFORE.search(text, 0, position)
