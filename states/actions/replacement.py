@@ -41,7 +41,7 @@ def check_replacement(state: State, upload: Upload) -> None:
 
 def not_a_state(upload: Upload) -> InvalidDocument:
     """Return the error for a document that is not a state."""
-    with contents.written(upload.gzipped) as (document, _effort):
+    with contents.written(upload.gzipped) as document:
         kind = foreign.describe(document)
     return InvalidDocument(
         f"The document looks like {kind}, so it does not replace a state. A state has a numeric "
@@ -60,6 +60,6 @@ def _is_state(version_id: uuid.UUID, state_id: uuid.UUID) -> bool:
         stored, gzipped = reading.load(version_id, state_id)
         if stored is None:
             raise RaceLostError
-        with contents.written(gzipped) as (document, _effort):
+        with contents.written(gzipped) as document:
             return sealing.read_head(document).is_state
     return True

@@ -83,14 +83,14 @@ class LoadedDocument:
 
 
 @contextlib.contextmanager
-def written(gzipped: bytes) -> Iterator[tuple[bytes, Effort]]:
-    """Yield the bytes of a document without parsing them, and the work limit.
+def written(gzipped: bytes) -> Iterator[bytes]:
+    """Yield the bytes of a document without parsing them.
 
     Raises:
         StateFormatUnsupported: the code in the block found a value that is nested too deeply.
     """
-    with limited_reading(gzipped) as effort:
-        yield sealing.decompress(gzipped), effort
+    with limited_reading(gzipped):
+        yield sealing.decompress(gzipped)
 
 
 def _parse(gzipped: bytes, effort: Effort) -> Document:
@@ -219,15 +219,11 @@ def _summary(
     return VersionChanges(found.summary, found.metadata)
 
 
-def _pair(before: bytes | None, after: bytes, effort: Effort) -> tuple[Document, Document]:
-    old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
-    return old, _parse(after, effort)
-
-
 def diff(before: bytes | None, after: bytes, *, start: int, size: int, hide: bool) -> ChangePage:
     """Return a page of the changes between two documents. ``before`` may be missing."""
     with limited_reading(before or b"", after) as effort:
-        old, new = _pair(before, after, effort)
+        old = difference.NO_DOCUMENT if before is None else _parse(before, effort)
+        new = _parse(after, effort)
         found = difference.compare(old, new, hide=hide, effort=effort)
         kinds: dict[str, tuple[Sequence[Any], Callable[..., Struct]]] = {
             "outputs": (found.outputs, changes.describe_output),
