@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw, UnsetType
 
 from states.document.format4 import decode_with
 
@@ -13,21 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class _Members(msgspec.Struct, frozen=True, gc=False):
-    """The members that identify other kinds of documents."""
-
-    planned_values: msgspec.Raw | msgspec.UnsetType = UNSET
-    format_version: msgspec.Raw | msgspec.UnsetType = UNSET
-    ID: msgspec.Raw | msgspec.UnsetType = UNSET
-    error: msgspec.Raw | msgspec.UnsetType = UNSET
-    errors: msgspec.Raw | msgspec.UnsetType = UNSET
-    message: msgspec.Raw | msgspec.UnsetType = UNSET
-    data: msgspec.Raw | msgspec.UnsetType = UNSET
-    backend: msgspec.Raw | msgspec.UnsetType = UNSET
-    resources: msgspec.Raw | msgspec.UnsetType = UNSET
-
-
-_members: Final = msgspec.json.Decoder(_Members)
 #: The content of ``.terraform/terraform.tfstate``.
 BACKEND: Final = "Terraform's record of its backend (`.terraform/terraform.tfstate`)"
 #: The kind of a document, by the first of these members that it contains.
@@ -42,6 +27,10 @@ _KINDS: Final[Mapping[str, str]] = {
     "backend": BACKEND,
     "resources": "a state whose `version` is missing",
 }
+# The members of a struct, because the decoder skips all other members of a document.
+_members: Final = msgspec.json.Decoder(
+    msgspec.defstruct("Members", [(name, Raw | UnsetType, UNSET) for name in _KINDS], gc=False)
+)
 
 
 def describe(document: bytes) -> str:
