@@ -9,10 +9,10 @@ import datetime as dt
 import hashlib
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from states.actions.destinations import Destination
     from states.actions.importing import Origin
@@ -133,12 +133,6 @@ class Source(Protocol):
         """
 
 
-class Opener(Protocol):
-    """A function that opens the source at an address."""
-
-    def __call__(self, text: str) -> Source: ...
-
-
 #: The opening function, as module and name, by the prefix of ``--from``.
 #: Modules are imported on demand, because some need extra packages.
 _OPENERS: Final[dict[str, tuple[str, str]]] = {
@@ -159,5 +153,5 @@ def open_source(text: str) -> Source:
     """
     found = (opener for prefix, opener in _OPENERS.items() if text.startswith(prefix))
     module, function = next(found, _DIRECTORY)
-    opener = cast("Opener", getattr(import_module(f"states.moving.{module}"), function))
-    return opener(text)
+    open_: Callable[[str], Source] = getattr(import_module(f"states.moving.{module}"), function)
+    return open_(text)
