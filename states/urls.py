@@ -1,4 +1,6 @@
-from django.urls import include, path, re_path
+from typing import Any
+
+from django.urls import URLPattern, include, path, re_path
 
 from infra_service.lib.api.viewsets import ResourceRouter
 from states.api.backend import OutputsBackendView, StateBackendView, StateLockView
@@ -25,11 +27,12 @@ from states.api.resources import FindResourcesViewSet, ResourcesViewSet
 from states.api.states import StateViewSet
 from states.api.versions import ContentsViewSet, OutputsDocumentViewSet, VersionViewSet
 
-_KEY = r"^state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
-_AT = r"^state/at/(?P<component>[^/]+)/(?P<environment>[^/]+)"
-_IN = r"^state/at/(?P<application>[^/]+)/(?P<component>[^/]+)/(?P<environment>[^/]+)"
+_KEY = r"state/(?P<component_id>[^/]+)/env/(?P<environment_id>[^/]+)"
+_AT = r"state/at/(?P<component>[^/]+)/(?P<environment>[^/]+)"
+_IN = r"state/at/(?P<application>[^/]+)/(?P<component>[^/]+)/(?P<environment>[^/]+)"
+_OUTPUTS = r"/outputs\.tfstate"
 
-_OF_STATE = r"^states/(?P<state_id>[^/:]+)"
+_OF_STATE = r"states/(?P<state_id>[^/:]+)"
 _VERSION = _OF_STATE + r"/versions/(?P<number>[^/:]+)"
 
 router = ResourceRouter()
@@ -38,97 +41,54 @@ router.register("applications", ApplicationViewSet, basename="application")
 router.register("components", ComponentViewSet, basename="component")
 router.register("environments", EnvironmentViewSet, basename="environment")
 
+
+def _route(address: str, view: Any, name: str, **actions: str) -> URLPattern:
+    """Return a route of a view, or of the actions of a viewset by method.
+
+    The route accepts a trailing slash, because a redirect would lose a pushed document.
+    """
+    handler = view.as_view(actions) if actions else view.as_view()
+    route: URLPattern = re_path(rf"^{address}/?$", handler, name=name)
+    return route
+
+
 urlpatterns = [
     # These routes precede the routes that would match `outputs.tfstate` as an environment. A slug
     # cannot contain a dot.
-    re_path(
-        _AT + r"/outputs\.tfstate/?$",
-        OutputsAtView.as_view(),
-        name="state-outputs-at",
-    ),
-    re_path(
-        _IN + r"/outputs\.tfstate/?$",
-        OutputsInApplicationView.as_view(),
-        name="state-outputs-in-application",
-    ),
-    # Each route accepts a trailing slash, because a redirect would lose a pushed document. An
-    # environment cannot have the slug "lock".
-    re_path(_AT + r"/?$", StateAtView.as_view(), name="state-at"),
-    re_path(_AT + r"/lock/?$", StateLockAtView.as_view(), name="state-lock-at"),
-    re_path(_IN + r"/?$", StateInApplicationView.as_view(), name="state-in-application"),
-    re_path(
-        _IN + r"/lock/?$", StateLockInApplicationView.as_view(), name="state-lock-in-application"
-    ),
+    _route(_AT + _OUTPUTS, OutputsAtView, "state-outputs-at"),
+    _route(_IN + _OUTPUTS, OutputsInApplicationView, "state-outputs-in-application"),
+    # An environment cannot have the slug "lock".
+    _route(_AT, StateAtView, "state-at"),
+    _route(_AT + "/lock", StateLockAtView, "state-lock-at"),
+    _route(_IN, StateInApplicationView, "state-in-application"),
+    _route(_IN + "/lock", StateLockInApplicationView, "state-lock-in-application"),
     re_path(r"^state/at(?P<path>(?s:/.*)?)$", NoAddressView.as_view(), name="state-no-address"),
-    re_path(_KEY + r"/?$", StateBackendView.as_view(), name="state-backend"),
-    re_path(_KEY + r"/lock/?$", StateLockView.as_view(), name="state-lock"),
-    re_path(
-        _KEY + r"/outputs\.tfstate/?$",
-        OutputsBackendView.as_view(),
-        name="state-outputs-backend",
-    ),
+    _route(_KEY, StateBackendView, "state-backend"),
+    _route(_KEY + "/lock", StateLockView, "state-lock"),
+    _route(_KEY + _OUTPUTS, OutputsBackendView, "state-outputs-backend"),
     path("", include(router.urls)),
-    re_path(r"^resources/?$", ResourcesViewSet.as_view({"get": "list"}), name="resource-list"),
-    re_path(
-        r"^resources:find/?$",
-        FindResourcesViewSet.as_view({"post": "find"}),
-        name="resource-find",
+    _route("resources", ResourcesViewSet, "resource-list", get="list"),
+    _route("resources:find", FindResourcesViewSet, "resource-find", post="find"),
+    _route("providers", ProvidersViewSet, "provider-counts", get="count"),
+    _route("resource-types", ResourceTypesViewSet, "resource-type-counts", get="count"),
+    _route("terraform-versions", TerraformVersionsViewSet, "terraform-version-counts", get="count"),
+    _route("engines", EnginesViewSet, "engine-counts", get="count"),
+    _route("resource-index", ResourceIndexViewSet, "resource-index", get="show"),
+    _route(_OF_STATE + "/versions", VersionViewSet, "version-list", get="list"),
+    _route(_VERSION, VersionViewSet, "version", get="retrieve"),
+    _route(_VERSION + "/document", VersionViewSet, "version-document", get="document"),
+    _route(_VERSION + "/diff", VersionViewSet, "version-diff", get="diff"),
+    _route(_VERSION + "/facts", FactsViewSet, "version-facts", get="retrieve", put="update"),
+    _route(_VERSION + ":restore", VersionViewSet, "version-restore", post="restore"),
+    _route(_OF_STATE + "/outputs", ContentsViewSet, "state-outputs", get="outputs"),
+    _route(_OF_STATE + "/resources", ContentsViewSet, "state-resources", get="resources"),
+    _route(
+        _OF_STATE + "/dependencies", DependenciesViewSet, "state-dependencies", get="dependencies"
     ),
-    re_path(r"^providers/?$", ProvidersViewSet.as_view({"get": "count"}), name="provider-counts"),
-    re_path(
-        r"^resource-types/?$",
-        ResourceTypesViewSet.as_view({"get": "count"}),
-        name="resource-type-counts",
-    ),
-    re_path(
-        r"^terraform-versions/?$",
-        TerraformVersionsViewSet.as_view({"get": "count"}),
-        name="terraform-version-counts",
-    ),
-    re_path(r"^engines/?$", EnginesViewSet.as_view({"get": "count"}), name="engine-counts"),
-    re_path(
-        r"^resource-index/?$",
-        ResourceIndexViewSet.as_view({"get": "show"}),
-        name="resource-index",
-    ),
-    re_path(
-        _OF_STATE + r"/versions/?$", VersionViewSet.as_view({"get": "list"}), name="version-list"
-    ),
-    re_path(_VERSION + r"/?$", VersionViewSet.as_view({"get": "retrieve"}), name="version"),
-    re_path(
-        _VERSION + r"/document/?$",
-        VersionViewSet.as_view({"get": "document"}),
-        name="version-document",
-    ),
-    re_path(_VERSION + r"/diff/?$", VersionViewSet.as_view({"get": "diff"}), name="version-diff"),
-    re_path(
-        _VERSION + r"/facts/?$",
-        FactsViewSet.as_view({"get": "retrieve", "put": "update"}),
-        name="version-facts",
-    ),
-    re_path(
-        _VERSION + r":restore/?$",
-        VersionViewSet.as_view({"post": "restore"}),
-        name="version-restore",
-    ),
-    re_path(
-        _OF_STATE + r"/outputs/?$",
-        ContentsViewSet.as_view({"get": "outputs"}),
-        name="state-outputs",
-    ),
-    re_path(
-        _OF_STATE + r"/resources/?$",
-        ContentsViewSet.as_view({"get": "resources"}),
-        name="state-resources",
-    ),
-    re_path(
-        _OF_STATE + r"/dependencies/?$",
-        DependenciesViewSet.as_view({"get": "dependencies"}),
-        name="state-dependencies",
-    ),
-    re_path(
-        _OF_STATE + r"/outputs\.tfstate/?$",
-        OutputsDocumentViewSet.as_view({"get": "outputs_document"}),
-        name="state-outputs-document",
+    _route(
+        _OF_STATE + _OUTPUTS,
+        OutputsDocumentViewSet,
+        "state-outputs-document",
+        get="outputs_document",
     ),
 ]
