@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from apikeys.bindings import EVERYWHERE
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.api.parameters import InvalidParameter
-from infra_service.lib.database.compiled import CompiledQuery, Parameter
+from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch
 from states import slugs
 from states.models import Application, Component, Environment, SlugClaim, State
 from states.models.catalogue import KINDS
@@ -19,7 +19,7 @@ from states.models.catalogue_entry import NO_PARENT
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from django.db.models import QuerySet
 
@@ -87,10 +87,18 @@ def _near(kind: str, text: str, binding: Binding) -> str:
     return f"; did you mean {near!r}?" if seen.exists() else "."
 
 
-def parameters(*, with_application: bool) -> Names:
-    """Return the names as parameters of a compiled query."""
-    names = Names(*(Parameter(name, CharField()) for name in Names._fields))
-    return names if with_application else names._replace(application=None)
+class QueryAt:
+    """A compiled query for the state at an address. ``rows`` selects the columns of the state."""
+
+    def __init__(self, rows: Callable[[StateQuerySet], QuerySet[State, Any]]) -> None:
+        names = Names(*(Parameter(name, CharField()) for name in Names._fields))
+        self._within = CompiledQuery(lambda: rows(states_at(names)))
+        self._without = CompiledQuery(lambda: rows(states_at(names._replace(application=None))))
+
+    def prefetch(self, names: Names) -> Prefetch[State]:
+        """Return the query for the state at these names."""
+        query = self._without if names.application is None else self._within
+        return Prefetch(query, **names.given)
 
 
 def states_at(names: Names) -> StateQuerySet:

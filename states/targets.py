@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import UUIDField
 from structlog.contextvars import bind_contextvars
 
 from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
-from states import addresses
+from states.addresses import QueryAt
 from states.errors import StateNotFound
 from states.models import State
 
@@ -21,23 +20,21 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
     from states.addresses import Names
+    from states.models import StateQuerySet
+
+
+def _rows(states: StateQuerySet) -> QuerySet[State, Any]:
+    return states.with_demand().values_list()
 
 
 def _by_ids() -> QuerySet[State, Any]:
     ids = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    return State.objects.of(*ids).with_demand().values_list()
-
-
-def _by_names(*, with_application: bool) -> QuerySet[State, Any]:
-    names = addresses.parameters(with_application=with_application)
-    return addresses.states_at(names).with_demand().values_list()
+    return _rows(State.objects.of(*ids))
 
 
 STATE: Final = CompiledQuery(_by_ids)
-#: ``STATE`` by names, for addresses without and with an application.
-STATE_AT: Final = {
-    flag: CompiledQuery(partial(_by_names, with_application=flag)) for flag in (False, True)
-}
+#: ``STATE`` by names.
+STATE_AT: Final = QueryAt(_rows)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,8 +66,7 @@ class StateTarget:
             if self.names is None:
                 self.prefetched = Prefetch(STATE, **self.ids)
             else:
-                query = STATE_AT[self.names.application is not None]
-                self.prefetched = Prefetch(query, **self.names.given)
+                self.prefetched = STATE_AT.prefetch(self.names)
         return self.prefetched
 
     def refresh(self, actor: Actor) -> Actor:

@@ -14,8 +14,8 @@ from django.db.models import CharField, UUIDField, Value
 from infra_service.lib.database import citus
 from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
 from infra_service.lib.database.failures import DatabaseUnavailable
-from states import addresses, slugs, workspaces
-from states.addresses import Names
+from states import slugs, workspaces
+from states.addresses import Names, QueryAt
 from states.keeping.reading import PLACE, PLACED_VERSION
 from states.models import Application, State, StateVersion
 from states.targets import STATE, StateTarget
@@ -161,10 +161,6 @@ def _by_id() -> QuerySet[State, Any]:
     return rows_of(State.objects.filter(pk=Parameter("pk", UUIDField())))
 
 
-def _by_names(*, with_application: bool) -> QuerySet[State, Any]:
-    return rows_of(addresses.states_at(addresses.parameters(with_application=with_application)))
-
-
 def version_rows(versions: QuerySet[StateVersion]) -> QuerySet[StateVersion, Any]:
     """Return the columns of ``Version`` for these versions."""
     own = Version._fields[: -len(PLACE)]
@@ -177,9 +173,7 @@ def _versions(**conditions: Parameter) -> QuerySet[StateVersion, Any]:
 
 
 _WORKSPACE: Final = CompiledQuery(_by_id)
-_WORKSPACE_AT: Final = {
-    flag: CompiledQuery(partial(_by_names, with_application=flag)) for flag in (False, True)
-}
+_WORKSPACE_AT: Final = QueryAt(rows_of)
 _VERSION: Final = CompiledQuery(partial(_versions, pk=Parameter("pk", UUIDField())))
 _UPLOADED: Final = CompiledQuery(
     partial(
@@ -212,9 +206,7 @@ def by_name(organization: str, name: str) -> Prefetch[State] | None:
     if not workspaces.is_name(name):
         return None
     names = names_at(organization, name)
-    if not names.is_valid:
-        return None
-    return Prefetch(_WORKSPACE_AT[names.application is not None], **names.given)
+    return _WORKSPACE_AT.prefetch(names) if names.is_valid else None
 
 
 def version_by_id(text: str) -> Prefetch[StateVersion] | None:

@@ -12,7 +12,6 @@ from uuid_utils.compat import uuid7
 
 from apikeys.authentication import caller_of
 from infra_service.lib.api.parameters import InvalidParameter
-from infra_service.lib.database.compiled import Prefetch
 from states import addresses
 from states.addresses import Names
 from states.api.backend import BackendView, LockView, OutputsView, StateView
@@ -30,6 +29,7 @@ from states.targets import STATE_AT, StateTarget
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
+    from infra_service.lib.database.compiled import Prefetch
     from states.models import State
 
 
@@ -39,9 +39,8 @@ class ByNames(BackendView):
     def prefetch(self, request: Request) -> Prefetch[State] | None:
         names = Names(**self.kwargs)
         if names.is_valid and not _has_escaped_slash(request):
-            at = reading.CURRENT_AT if self.is_read else STATE_AT
-            query = at[names.application is not None]
-            self.prefetched = Prefetch(query, **names.given)
+            query = reading.CURRENT_AT if self.is_read else STATE_AT
+            self.prefetched = query.prefetch(names)
         return self.prefetched
 
     def target(self) -> StateTarget:

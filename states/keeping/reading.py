@@ -28,7 +28,7 @@ from infra_service.lib.database import citus, replica
 from infra_service.lib.database.compiled import CompiledQuery, Parameter
 from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.encryption import Encrypted
-from states import addresses
+from states.addresses import QueryAt
 from states.document import sealing
 from states.document.sealing import Place
 from states.errors import DocumentDamaged, DocumentUnreadable, StateNotFound, VersionNotFound
@@ -98,11 +98,6 @@ def _current() -> QuerySet[State, Any]:
     return _current_of(State.objects.of(*key))
 
 
-def _current_at(*, with_application: bool) -> QuerySet[State, Any]:
-    names = addresses.parameters(with_application=with_application)
-    return _current_of(addresses.states_at(names))
-
-
 def _current_of(states: StateQuerySet) -> QuerySet[State, Any]:
     """Return the columns of ``Stored`` for the current version.
 
@@ -139,10 +134,8 @@ def _whole() -> QuerySet[StateVersion, Any]:
 
 
 CURRENT: Final = CompiledQuery(_current)
-#: ``CURRENT`` by names, for addresses without and with an application.
-CURRENT_AT: Final = {
-    flag: CompiledQuery(partial(_current_at, with_application=flag)) for flag in (False, True)
-}
+#: ``CURRENT`` by names.
+CURRENT_AT: Final = QueryAt(_current_of)
 #: A version of a visible state, by id. Before ``PLACE``, the row has the number of the current
 #: version and the time of its push.
 PLACED_VERSION: Final = CompiledQuery(_placed)
