@@ -108,14 +108,14 @@ class BackendView(DocumentAPIView):
     def _id(self, name: str) -> uuid.UUID:
         return _uuid(name, self.kwargs[name], _BY_NAMES)
 
-    def acquire_lock(self, request: Request) -> Response:
+    def lock(self, request: Request, **_path: str) -> Response:
         """Lock the state. Return 200 with LockInfo, or 423 with LockInfo of the current lock."""
         target, actor = self.target(), Actor.of(request)
         info = LockInfo.parse(bodies.read_body(request._request, lockinfo.MAX_BYTES))
         locked = locks.lock(target=target, info=info, actor=actor)
         return Response(locked.as_dict())
 
-    def release_lock(self, request: Request) -> HttpResponse:
+    def unlock(self, request: Request, **_path: str) -> HttpResponse:
         """Release the lock with the ID in the body. ``terraform force-unlock`` sends no body."""
         target, actor = self.target(), Actor.of(request)
         body = bodies.read_body(request._request, lockinfo.MAX_BYTES)
@@ -168,14 +168,6 @@ class StateView(BackendView):
         history.delete(target=self.target(), actor=Actor.of(request))
         return HttpResponse()
 
-    def lock(self, request: Request, **_path: str) -> Response:
-        """Lock the state."""
-        return self.acquire_lock(request)
-
-    def unlock(self, request: Request, **_path: str) -> HttpResponse:
-        """Unlock the state."""
-        return self.release_lock(request)
-
 
 class LockView(BackendView):
     """LOCK and UNLOCK as POST and DELETE, for proxies that refuse unknown methods."""
@@ -186,11 +178,11 @@ class LockView(BackendView):
 
     def post(self, request: Request, **_path: str) -> Response:
         """Lock the state."""
-        return self.acquire_lock(request)
+        return self.lock(request)
 
     def delete(self, request: Request, **_path: str) -> HttpResponse:
         """Unlock the state."""
-        return self.release_lock(request)
+        return self.unlock(request)
 
 
 class OutputsView(BackendView):
