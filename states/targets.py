@@ -96,3 +96,14 @@ class StateTarget:
         if not actor.grant.binding.allows_state(*place):
             raise StateNotFound
         return state
+
+    def find_workspace(self, actor: Actor) -> State:
+        """Return the state like ``find``, if it has a workspace.
+
+        Raises:
+            StateNotFound: the state is missing, has no workspace, or is outside the binding.
+        """
+        state = self.find(actor)
+        if state is None or not state.has_workspace:
+            raise StateNotFound
+        return state

@@ -107,9 +107,7 @@ def delete(
         StateNotFound: the state does not exist, or is already deleted.
         StateLocked, StateFrozen: see ``states.actions.rules``.
     """
-    state = target.find(actor)
-    if state is None or not state.has_workspace:
-        raise StateNotFound
+    state = target.find_workspace(actor)
     rules.check_lock(state, None, actor)
     if state.deleted_at is not None:
         _remove_workspace(state, actor, **details)

@@ -15,7 +15,7 @@ from infra_service.lib.database.compiled import Parameter
 from states.actions import rules
 from states.actions.registration import find_or_register
 from states.actions.removal import unregister
-from states.errors import LockNotHeld, StateLocked, StateNotFound, WriteConflict
+from states.errors import LockNotHeld, StateLocked, WriteConflict
 from states.lock_holders import lock_for
 from states.lockinfo import HTTP, REMOTE, LockInfo
 from states.models import State
@@ -67,7 +67,10 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
         StateFrozen: an operator froze the state.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = (_find_workspace if door == REMOTE else find_or_register)(target=target, actor=actor)
+    if door == REMOTE:
+        state = target.find_workspace(actor)
+    else:
+        state = find_or_register(target=target, actor=actor)
     if state.lock_info is not None:
         holder = LockInfo(**state.lock_info)
         if state.lock_id != info.uuid:
@@ -91,13 +94,6 @@ def lock(*, target: StateTarget, info: LockInfo, actor: Actor, door: str = HTTP)
     ):
         raise RaceLostError
     return info
-
-
-def _find_workspace(*, target: StateTarget, actor: Actor) -> State:
-    state = target.find(actor)
-    if state is None or not state.has_workspace:
-        raise StateNotFound
-    return state
 
 
 @compare_and_swap(WriteConflict)

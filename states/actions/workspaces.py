@@ -12,13 +12,7 @@ from apikeys.races import RaceLostError, compare_and_swap
 from states import workspaces
 from states.actions.registration import find_or_register
 from states.document import contents
-from states.errors import (
-    StateNotFound,
-    TooManyTags,
-    WorkspaceExists,
-    WorkspaceNotEmpty,
-    WriteConflict,
-)
+from states.errors import TooManyTags, WorkspaceExists, WorkspaceNotEmpty, WriteConflict
 from states.keeping import reading
 from states.models import State
 
@@ -56,9 +50,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
         TooManyTags: the workspace would exceed the maximum number of tags.
         WriteConflict: every attempt lost to a concurrent write.
     """
-    state = target.find(actor)
-    if state is None or not state.has_workspace:
-        raise StateNotFound
+    state = target.find_workspace(actor)
     record = state.workspace or {"tags": {}}
     changed = {**record, "tags": {**record["tags"], **tags}}
     _check_number(changed["tags"])
