@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import enum
+from typing import Annotated, Any, Self
 
 from msgspec import Meta, Struct
 
-from states.document.action import ChangeAction
 from states.document.hidden import MASK
 from states.document.marked_places import HiddenValue
 
@@ -19,6 +19,21 @@ _Status = Annotated[
 ]
 _Messages = Annotated[list[str], Meta(description="The messages; hidden messages are masked.")]
 _Count = Annotated[int, Meta(ge=0, description="The number of changes on all pages.")]
+
+
+class ChangeAction(enum.StrEnum):
+    """The kind of a change between two versions."""
+
+    ADDED = "ADDED"
+    CHANGED = "CHANGED"
+    REMOVED = "REMOVED"
+
+    @classmethod
+    def of(cls, before: object, after: object, absent: object = None) -> Self:
+        """Return the kind of a change, in which ``absent`` means no value."""
+        if before is absent:
+            return cls.ADDED
+        return cls.REMOVED if after is absent else cls.CHANGED
 
 
 class Output(Struct):

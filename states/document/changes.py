@@ -6,9 +6,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from states.document import format4, masking, sensitive_paths
-from states.document.action import ChangeAction
 from states.document.answers import (
     AttributeChange,
+    ChangeAction,
     MetadataChange,
     OutputChange,
     ResourceChange,
@@ -145,7 +145,7 @@ class _Changes:
             self._found.append(
                 AttributeChange(
                     path=path,
-                    action=_action(old, new),
+                    action=ChangeAction.of(old, new, _ABSENT),
                     before=_or_mask(old, hidden=hidden),
                     after=_or_mask(new, hidden=hidden),
                     sensitive=hidden or True in (old_marks, new_marks),
@@ -178,9 +178,3 @@ def _pairs(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any, 
         sides = zip_longest(before, after, fillvalue=_ABSENT)
         return ((extended(path, i), i, old, new) for i, (old, new) in enumerate(sides))
     return None
-
-
-def _action(before: Any, after: Any) -> ChangeAction:
-    if before is _ABSENT:
-        return ChangeAction.ADDED
-    return ChangeAction.REMOVED if after is _ABSENT else ChangeAction.CHANGED

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from states.document import format4, masking
-from states.document.action import ChangeAction
 from states.document.address_text import printable
-from states.document.answers import CheckResultChange, FailureMessages
+from states.document.answers import ChangeAction, CheckResultChange, FailureMessages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from states.document import check_results, format4, masking, sensitive_paths
-from states.document.action import ChangeAction
 from states.document.address_text import index_text
-from states.document.answers import ChangeCounts, DifferenceSummary, MetadataChange
+from states.document.answers import (
+    ChangeAction,
+    ChangeCounts,
+    DifferenceSummary,
+    MetadataChange,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
