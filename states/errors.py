@@ -307,6 +307,20 @@ class FactsNotFound(NotFound):
     advice = "A pipeline can report facts with PUT to this path after its apply."
 
 
+class InvalidFile(APIException):
+    meaning = (
+        "A file that was sent with the facts does not have Terraform's format. The message "
+        "contains the position."
+    )
+    status_code = 400
+    default_code = "INVALID_FILE"
+
+    def __init__(self, name: str, because: str, line: int | None = None) -> None:
+        at = "" if line is None else f", line {line}"
+        super().__init__(f"{name}{at}: {because}")
+        self.metadata = {"file": name, **({} if line is None else {"line": str(line)})}
+
+
 class StateEncrypted(APIException):
     meaning = "OpenTofu encrypted the document on the client, so the service cannot read it."
     status_code = 400

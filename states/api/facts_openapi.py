@@ -17,9 +17,8 @@ from infra_service.lib.api.openapi_words import (
 )
 from states.api.facts_serializers import FactsSerializer, JsonFileField
 from states.api.states_openapi import A_STATE, A_VERSION
-from states.errors import FactsNotFound, StateNotFound, VersionNotFound
+from states.errors import FactsNotFound, InvalidFile, StateNotFound, VersionNotFound
 from states.pipeline import module_manifest
-from states.pipeline.errors import InvalidFile
 
 _PARSED: Final = Named(
     "ParsedManifest",

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from filterlang.versions import sort_key
-from states.pipeline.errors import InvalidFile
+from states.errors import InvalidFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

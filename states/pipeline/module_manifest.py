@@ -10,7 +10,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from filterlang.versions import sort_key
-from states.pipeline.errors import InvalidFile
+from states.errors import InvalidFile
 
 NAME: Final = "modules.json"
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from apikeys.actors import Actor
 from apikeys.models import AccessToken, AuditEvent, Issuer, TrustPolicy, User
 from apikeys.tokens import TokenKind
+from states.errors import InvalidFile
 from states.keeping import pruning
 from states.models import StateVersion, UsedVersion, VersionFacts
 from states.pipeline import lock_file, module_manifest
-from states.pipeline.errors import InvalidFile
 from states.pipeline.module_manifest import without_credentials
 from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
