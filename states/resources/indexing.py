@@ -39,7 +39,6 @@ from states.models.engines import Engine
 from states.models.resource_counts import engine_counts
 from states.resources.counting import amounts
 from states.resources.dependencies import write_dependencies
-from states.resources.engines import engine_of
 from states.resources.entries import write_entries
 from states.resources.extraction import Found, NamesTooLongError, find_contents
 from states.resources.failing_checks import report_failing_checks
@@ -241,7 +240,9 @@ class _Read(NamedTuple):
     @property
     def engine(self) -> Engine:
         """Return the engine that wrote the document. Only OpenTofu encrypts documents."""
-        return Engine.OPENTOFU if self.is_client_encrypted else engine_of(self.resources)
+        if self.is_client_encrypted:
+            return Engine.OPENTOFU
+        return Engine.of(resource.provider for resource in self.resources)
 
 
 def _read(state: State, load: Load) -> _Read:
