@@ -8,7 +8,6 @@ The parts of a name become slugs. If the name cannot be derived from the slugs, 
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any, Final, NamedTuple
 
@@ -67,13 +66,8 @@ class Form(NamedTuple):
         return (component, environment) if self.component_first else (environment, component)
 
 
-@functools.cache
-def _form_of(text: str) -> Form:
-    return Form.read(text)
-
-
 def _form() -> Form:
-    return _form_of(settings.REMOTE_WORKSPACES)
+    return Form.read(settings.REMOTE_WORKSPACES)
 
 
 def is_name(text: str) -> bool:
