@@ -21,7 +21,7 @@ from states.resources.remote_states import RemoteState, find_remote_states
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from states.document.contents import LoadedDocument
     from states.document.format4 import Document, Instance, Resource
@@ -68,10 +68,10 @@ COLUMNS: Final = Found._fields[:-1]
 class Contents(NamedTuple):
     """The index data of a document."""
 
-    resources: list[Found]
-    terraform_version: str
-    remote_states: list[RemoteState]
-    failing_checks: list[str]
+    resources: Sequence[Found] = ()
+    terraform_version: str = ""
+    remote_states: Sequence[RemoteState] = ()
+    failing_checks: Sequence[str] = ()
 
 
 def find_contents(loaded: LoadedDocument) -> Contents:

@@ -40,7 +40,7 @@ from states.models.resource_counts import engine_counts
 from states.resources.counting import amounts
 from states.resources.dependencies import write_dependencies
 from states.resources.entries import write_entries
-from states.resources.extraction import Found, NamesTooLongError, find_contents
+from states.resources.extraction import Contents, NamesTooLongError, find_contents
 from states.resources.failing_checks import report_failing_checks
 from states.resources.leaked_tokens import report_leaks
 from states.resources.leaks import Leak, find_leaks
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     from states.keeping.loading import Load
     from states.models import StateQuerySet
-    from states.resources.remote_states import RemoteState
 
 log = structlog.get_logger("states.resources")
 
@@ -203,7 +202,7 @@ def _index(state_id: uuid.UUID, version_id: uuid.UUID) -> Indexed | None:
             is_replaced = _replace(state, read)
         if not is_replaced:
             return None
-        return Indexed(state.pk, state.version_number, len(read.resources), read.problem)
+        return Indexed(state.pk, state.version_number, len(read.contents.resources), read.problem)
 
 
 @contextlib.contextmanager
@@ -225,10 +224,7 @@ def _claimed(state_id: uuid.UUID, version_id: uuid.UUID) -> Iterator[bool]:
 class _Read(NamedTuple):
     """The index data of a document, or the reason why its resources are unreadable."""
 
-    resources: Sequence[Found] = ()
-    terraform_version: str = ""
-    remote_states: Sequence[RemoteState] = ()
-    failing_checks: Sequence[str] = ()
+    contents: Contents = Contents()
     problem: str = ""
     leaks: Sequence[Leak] = ()
 
@@ -242,7 +238,7 @@ class _Read(NamedTuple):
         """Return the engine that wrote the document. Only OpenTofu encrypts documents."""
         if self.is_client_encrypted:
             return Engine.OPENTOFU
-        return Engine.of(resource.provider for resource in self.resources)
+        return Engine.of(resource.provider for resource in self.contents.resources)
 
 
 def _read(state: State, load: Load) -> _Read:
@@ -260,7 +256,7 @@ def _read(state: State, load: Load) -> _Read:
     try:
         # Leaks are also reported for a document with unreadable resources.
         leaks = find_leaks(document)
-        return _Read(**find_contents(document)._asdict(), leaks=leaks)
+        return _Read(find_contents(document), leaks=leaks)
     except APIException as error:
         return _Read(problem=error.default_code, leaks=leaks)
     except NamesTooLongError:
@@ -273,12 +269,13 @@ def _read(state: State, load: Load) -> _Read:
 
 def _replace(state: State, read: _Read) -> bool:
     """Write the index data of the state. Roll back and return False if the state changed."""
+    contents = read.contents
     with transaction.atomic():
         # 3. Write resources and dependencies, and report leaked tokens and failing checks.
-        write_entries(state, read.resources)
-        write_dependencies(state, read.remote_states)
+        write_entries(state, contents.resources)
+        write_dependencies(state, contents.remote_states)
         report_leaks(state, read.leaks)
-        report_failing_checks(state, read.failing_checks)
+        report_failing_checks(state, contents.failing_checks)
         # 4. Mark the version as indexed, if the state has not changed. Otherwise roll back.
         as_read = State.objects.due().filter(
             pk=state.pk,
@@ -293,7 +290,7 @@ def _replace(state: State, read: _Read) -> bool:
             index_key=stamp(),
             engine=read.engine,
             is_client_encrypted=read.is_client_encrypted or None,
-            failing_checks=list(read.failing_checks) or None,
+            failing_checks=list(contents.failing_checks) or None,
         )
         if swapped:
             CountTotal.objects.move(
@@ -303,7 +300,7 @@ def _replace(state: State, read: _Read) -> bool:
             )
             StateCount.objects.replace(
                 state.pk,
-                amounts(read.resources, read.terraform_version),
+                amounts(contents.resources, contents.terraform_version),
                 **StateTarget.of(state).ids,
             )
         else:
