@@ -17,7 +17,6 @@ from states.models import ResourceEntry
 from states.resources.digests import digests
 
 if TYPE_CHECKING:
-    from django.db.models import Q
     from rest_framework.request import Request
     from rest_framework.response import Response
 
@@ -42,11 +41,9 @@ class OfAllStatesViewSet(ResourceViewSet[ResourceEntry]):
 @resources_schema
 class ResourcesViewSet(OfAllStatesViewSet):
     filterset_class = ResourceFilters
+    prepared = staticmethod(with_ids)
     searched_fields = ("mode",)
     required_scopes = {"list": Scope.STATE_READ}
-
-    def prepared(self, condition: Q) -> Q:
-        return with_ids(condition)
 
 
 @find_schema

@@ -31,7 +31,6 @@ from states.models import State
 from states.targets import StateTarget
 
 if TYPE_CHECKING:
-    from django.db.models import Q
     from rest_framework.request import Request
 
     from states.models import StateQuerySet
@@ -59,6 +58,7 @@ class StateViewSet(ResourceViewSet[State]):
     queryset = State.objects.visible().with_names()
     serializer_class = StateSerializer
     filterset_class = StateFilters
+    prepared = staticmethod(with_ids)
     resource, resource_plural = "state", "states"
     other_keys = (("updated_at", "id"), ("lock_acquired_at", "id"))
     order_names = {"lock_acquired_at": "lock.acquired_at"}
@@ -90,9 +90,6 @@ class StateViewSet(ResourceViewSet[State]):
         states: Any = State.objects.with_names() if deleted_too else super().get_queryset()
         inside: StateQuerySet = states.inside(caller_of(self.request).binding)
         return inside
-
-    def prepared(self, condition: Q) -> Q:
-        return with_ids(condition)
 
     def destroy(self, request: Request, **_path: str) -> Response:
         """Delete a state. It is hidden, and kept for the retention period.
