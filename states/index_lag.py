@@ -16,15 +16,14 @@ MOST: Final = 10_000
 
 
 class Lag(NamedTuple):
-    """The number of states waiting for the index, and the age of their oldest current version."""
+    """The number of states waiting for the index, and the age of their oldest current version.
+
+    ``waiting`` is at most ``MOST``. ``is_exact`` is true if all waiting states were counted.
+    """
 
     waiting: int
+    is_exact: bool
     oldest_seconds: float
-
-    @property
-    def is_exact(self) -> bool:
-        """Return whether all waiting states were counted."""
-        return self.waiting <= MOST
 
 
 def lag_of(states: StateQuerySet) -> Lag:
@@ -33,4 +32,4 @@ def lag_of(states: StateQuerySet) -> Lag:
     found = waiting.aggregate(count=Count("pk"), oldest=Min("updated_at"))
     oldest = found["oldest"]
     age = max((timezone.now() - oldest).total_seconds(), 0.0) if oldest else 0.0
-    return Lag(found["count"], age)
+    return Lag(min(found["count"], MOST), found["count"] <= MOST, age)

@@ -106,7 +106,7 @@ class IndexCollector(Collector):
         yield GaugeMetricFamily(
             "infra_index_waiting_states",
             "States whose current version is not in the resource index, up to 10,000.",
-            min(found.waiting, index_lag.MOST),
+            found.waiting,
         )
         yield GaugeMetricFamily(
             "infra_index_oldest_wait_seconds",

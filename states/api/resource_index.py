@@ -40,7 +40,7 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
         page, token = page_request.page_by("pk", states.unreadable().with_names())
         behind = index_lag.lag_of(states)
         index = ResourceIndex(
-            waiting=min(behind.waiting, index_lag.MOST),
+            waiting=behind.waiting,
             waiting_is_exact=behind.is_exact,
             oldest_waiting_seconds=round(behind.oldest_seconds, 3),
             unreadable=[_unreadable(state) for state in page],
