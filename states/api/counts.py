@@ -25,7 +25,6 @@ from states.api.counts_openapi import (
     resource_types_schema,
     versions_schema,
 )
-from states.api.serializers import StateSerializer
 from states.models import StateCount
 from states.models.resource_counts import Kind, counts_of
 
@@ -39,7 +38,6 @@ class CountsViewSet(ResourceViewSet[StateCount]):
     """Base of the counts of states and resources, over the states within the caller's binding."""
 
     queryset = StateCount.objects.all()
-    serializer_class = StateSerializer
     filter_backends = ()
     token_kinds = ACCESS_TOKENS
     required_scopes = {"count": Scope.STATE_READ}

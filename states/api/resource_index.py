@@ -15,7 +15,6 @@ from infra_service.lib.api.viewsets import ResourceViewSet
 from states import index_lag
 from states.api.answers import ResourceIndex, ResourceIndexAnswer, UnreadableState
 from states.api.resource_index_openapi import index_schema
-from states.api.serializers import StateSerializer
 from states.models import State
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ class ResourceIndexViewSet(ResourceViewSet[State]):
     """The resource index, limited to the states within the caller's binding."""
 
     queryset = State.objects.with_names()
-    serializer_class = StateSerializer
     filter_backends = ()
     token_kinds = ACCESS_TOKENS
     required_scopes = {"show": Scope.STATE_READ}
