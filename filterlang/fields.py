@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
@@ -53,12 +52,9 @@ def field_set(filterset: type[FilterSet]) -> FieldSet:
 
     Raise ``ImproperlyConfigured`` for a filter that the language does not support.
     """
-    return MappingProxyType(
-        {
-            name: _field(filterset, name, declared)
-            for name, declared in filterset.base_filters.items()
-        }
-    )
+    return {
+        name: _field(filterset, name, declared) for name, declared in filterset.base_filters.items()
+    }
 
 
 def _field(filterset: type[FilterSet], name: str, declared: Any) -> Field:
