@@ -33,9 +33,7 @@ def cluster_object(resource: Resource, attributes: dict[str, Any]) -> str | None
         return None
     found = None
     if resource.type in _WORKLOADS:
-        metadata = attributes.get("metadata")
-        if isinstance(metadata, list) and metadata and isinstance(metadata[0], dict):
-            found = metadata[0].get("uid")
+        found = metadata_of(attributes).get("uid")
     elif resource.type == _RELEASE:
         # Not from ``metadata``: it is a list in version 2 of the provider, and an object in 3.
         namespace, name = attributes.get("namespace"), attributes.get("name")
@@ -43,3 +41,10 @@ def cluster_object(resource: Resource, attributes: dict[str, Any]) -> str | None
             found = f"{namespace}/{name}"
     is_valid = isinstance(found, str) and 0 < len(found) <= MOST_OF_OBJECT and "\0" not in found
     return found if is_valid else None
+
+
+def metadata_of(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the ``metadata`` block of a Kubernetes object; empty for other objects."""
+    blocks: Any = attributes.get("metadata")
+    is_block = isinstance(blocks, list) and blocks and isinstance(blocks[0], dict)
+    return blocks[0] if is_block else {}

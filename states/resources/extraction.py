@@ -15,7 +15,7 @@ from states.document.concurrency import limited_reading
 from states.document.numbers import number_text
 from states.errors import StateFormatUnsupported, StateTooComplex
 from states.models.resources import MOST_BYTES, MOST_BYTES_OF_MODE
-from states.resources.cluster_objects import cluster_object
+from states.resources.cluster_objects import cluster_object, metadata_of
 from states.resources.digests import digest
 from states.resources.remote_states import RemoteState, find_remote_states
 
@@ -161,12 +161,9 @@ def _identifying(
 def _texts(attributes: dict[str, Any]) -> Iterator[str]:
     for name in _IDENTIFYING:
         yield from _text(attributes.get(name))
-    metadata = attributes.get("metadata")
-    if not isinstance(metadata, list) or not metadata or not isinstance(metadata[0], dict):
-        return
-    # The identifiers of a Kubernetes object.
-    yield from _text(metadata[0].get("uid"))
-    named, namespace = metadata[0].get("name"), metadata[0].get("namespace")
+    metadata = metadata_of(attributes)
+    yield from _text(metadata.get("uid"))
+    named, namespace = metadata.get("name"), metadata.get("namespace")
     if named and isinstance(named, str) and isinstance(namespace, str | None):
         yield f"{namespace}/{named}" if namespace else named
 
