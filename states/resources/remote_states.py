@@ -85,9 +85,8 @@ def _remote_state(
         marks = sensitive_paths.marks_of(instance, shown, effort)
         (shown,) = masking.masked(secrets, (shown, marks))
     attributes = shown if isinstance(shown, dict) else {}
-    config = attributes.get("config")
-    # For a dynamic type, the document wraps the value with its type.
-    if isinstance(config, dict) and config.keys() == {"value", "type"}:
+    config: Any = attributes.get("config")
+    if sensitive_paths.is_dynamic(config):
         config = config["value"]
     backend = _kept(attributes.get("backend"), MOST_BYTES_OF_BACKEND)
     found = dict(_located(backend, config)) if isinstance(config, dict) else {}
