@@ -11,7 +11,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from apikeys.races import RaceLostError
-from states.document import contents, foreign, sealing
+from states.document import foreign, sealing
+from states.document.concurrency import limited_reading
 from states.errors import DocumentUnreadable, InvalidDocument
 from states.keeping import reading
 
@@ -41,8 +42,8 @@ def check_replacement(state: State, upload: Upload) -> None:
 
 def not_a_state(upload: Upload) -> InvalidDocument:
     """Return the error for a document that is not a state."""
-    with contents.written(upload.gzipped) as document:
-        kind = foreign.describe(document)
+    with limited_reading(upload.gzipped):
+        kind = foreign.describe(sealing.decompress(upload.gzipped))
     return InvalidDocument(
         f"The document looks like {kind}, so it does not replace a state. A state has a numeric "
         "`version` or `encrypted_data`, and no `backend`. To replace the state anyway, push the "
@@ -60,6 +61,6 @@ def _is_state(version_id: uuid.UUID, state_id: uuid.UUID) -> bool:
         stored, gzipped = reading.load(version_id, state_id)
         if stored is None:
             raise RaceLostError
-        with contents.written(gzipped) as document:
-            return sealing.read_head(document).is_state
+        with limited_reading(gzipped):
+            return sealing.read_head(sealing.decompress(gzipped)).is_state
     return True

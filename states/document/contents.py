@@ -6,7 +6,6 @@ changes.
 
 from __future__ import annotations
 
-import contextlib
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +28,7 @@ from states.document.hidden import encode
 from states.document.work_limit import Effort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from msgspec import Raw, Struct
 
@@ -80,17 +79,6 @@ class LoadedDocument:
             StateEncrypted, StateFormatUnsupported, StateTooComplex: see ``format4.parse``.
         """
         return format4.parse(self.text, Effort(sealing.size_of(self.gzipped)))
-
-
-@contextlib.contextmanager
-def written(gzipped: bytes) -> Iterator[bytes]:
-    """Yield the bytes of a document without parsing them.
-
-    Raises:
-        StateFormatUnsupported: the code in the block found a value that is nested too deeply.
-    """
-    with limited_reading(gzipped):
-        yield sealing.decompress(gzipped)
 
 
 def _parse(gzipped: bytes, effort: Effort) -> Document:
