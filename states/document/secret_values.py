@@ -42,8 +42,6 @@ _LINE: Final = re.compile(r"[^\r\n]{4,}")
 _ASSIGNMENT: Final = re.compile(
     r"(?:- |export )?[\"']?([A-Za-z_][\w.-]{0,99})[\"']?(?:\s*=\s*|:\s+)(\S.*)", re.ASCII
 )
-#: The characters with which numbers and JSON can start.
-_SPECIAL: Final = frozenset("+-.0123456789[{ \t\r\n")
 #: The maximum depth of JSON within JSON that is searched.
 _NESTED: Final = 3
 #: The cost of the rule in steps, and the number of characters of a member per additional step.
@@ -184,11 +182,12 @@ class Secrets:
         found = {texts[i]: cause for i, cause in self._finder.containing(texts).items()}
         self.effort.spend(len(texts) // 2)
         for text in texts:
-            cause = self._texts.get(hash(text))
-            if cause is None and text[:1] in _SPECIAL:
-                number = self.hides_number(text_as_number(text))
-                cause = number or self._hides_within(text, depth)
-            cause = cause or self._hides_password_of(text)
+            cause = (
+                self._texts.get(hash(text))
+                or self.hides_number(text_as_number(text))
+                or self._hides_within(text, depth)
+                or self._hides_password_of(text)
+            )
             if cause is not None:
                 found[text] = cause
         return found
