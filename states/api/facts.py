@@ -10,7 +10,7 @@ from apikeys.scopes import Scope
 from states.actions.facts import record_facts
 from states.api.facts_openapi import facts_schema
 from states.api.facts_serializers import FactsSerializer
-from states.api.versions import OfStateViewSet, version_of
+from states.api.versions import OfStateViewSet
 from states.errors import FactsNotFound
 from states.models import VersionFacts
 from states.pipeline import lock_file, module_manifest
@@ -18,8 +18,6 @@ from states.pipeline import lock_file, module_manifest
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.response import Response
-
-    from states.models import StateVersion
 
 
 @facts_schema
@@ -30,14 +28,14 @@ class FactsViewSet(OfStateViewSet):
 
     def retrieve(self, _request: Request, **_path: str) -> Response:
         """Return the facts of the version."""
-        facts = VersionFacts.objects.filter(pk=self.version().pk).first()
+        facts = VersionFacts.objects.filter(pk=self.get_object().pk).first()
         if facts is None:
             raise FactsNotFound
         return self._answer(facts)
 
     def update(self, request: Request, **_path: str) -> Response:
         """Record the facts of the version, and replace existing facts."""
-        version, actor = self.version(), Actor.of(request)
+        version, actor = self.get_object(), Actor.of(request)
         given = self.read_new()
         providers = lock_file.parse(given.get("lock_file", ""))
         # A configuration without modules has no file, or an empty file.
@@ -54,15 +52,6 @@ class FactsViewSet(OfStateViewSet):
             **run_facts | {name: given[name] for name in ("commit", "run_url") if name in given},
         )
         return self._answer(facts)
-
-    def version(self) -> StateVersion:
-        """Return the version in the path.
-
-        Raises:
-            StateNotFound, VersionNotFound: the state or version does not exist.
-        """
-        versions = self.queryset.filter(state_id=self.state().pk)
-        return version_of(versions, self.kwargs["number"])
 
     def _answer(self, facts: VersionFacts) -> Response:
         shown: Any = facts

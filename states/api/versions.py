@@ -58,6 +58,17 @@ class OfStateViewSet(DocumentAPIView, ResourceViewSet[StateVersion]):
         """
         return visible_state(self.request, self.kwargs["state_id"])
 
+    def get_queryset(self) -> QuerySet[StateVersion]:
+        return StateVersion.objects.filter(state_id=self.state().pk)
+
+    def get_object(self) -> StateVersion:
+        """Return the version in the path.
+
+        Raises:
+            StateNotFound, VersionNotFound: the state or version does not exist.
+        """
+        return _version_of(self.get_queryset(), self.kwargs["number"])
+
     @property
     def hide(self) -> bool:
         """Return whether sensitive values are hidden from the caller."""
@@ -95,15 +106,7 @@ class VersionViewSet(OfStateViewSet):
         return ("against",) if self.action == "diff" else ()
 
     def get_queryset(self) -> QuerySet[StateVersion]:
-        return with_imported(StateVersion.objects.filter(state_id=self.state().pk))
-
-    def get_object(self) -> StateVersion:
-        """Return the version in the path.
-
-        Raises:
-            StateNotFound, VersionNotFound: the state or version does not exist.
-        """
-        return version_of(self.get_queryset(), self.kwargs["number"])
+        return with_imported(super().get_queryset())
 
     @action(detail=True)
     def document(self, request: Request, **_path: str) -> HttpResponse:
@@ -120,7 +123,7 @@ class VersionViewSet(OfStateViewSet):
         """Return the changes between two versions, by default from the previous version."""
         page_request = PageRequest.read(request, self, {2})
         versions = self.get_queryset()
-        after = version_of(versions, self.kwargs["number"])
+        after = _version_of(versions, self.kwargs["number"])
         number, start = page_request.position or (None, 0)
         before = (
             _base_version(versions, after, request) if number is None else _at(versions, number)
@@ -166,7 +169,7 @@ class VersionViewSet(OfStateViewSet):
         return self.answer(restored)
 
 
-def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
+def _version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
     """Return the version with the number in the path.
 
     Raises:
@@ -180,7 +183,7 @@ def version_of(versions: QuerySet[StateVersion], text: str) -> StateVersion:
 
 def _at(versions: QuerySet[StateVersion], number: int) -> StateVersion | None:
     """Return the base version of the previous pages, or None for the number 0."""
-    return version_of(versions, str(number)) if number else None
+    return _version_of(versions, str(number)) if number else None
 
 
 def _base_version(
@@ -195,7 +198,7 @@ def _base_version(
         return versions.filter(number__lt=after.number).order_by("-number").first()
     if not _NUMBER.fullmatch(text):
         raise InvalidParameter("against", "not the number of a version")
-    return version_of(versions, text)
+    return _version_of(versions, text)
 
 
 def _current_number(state: State) -> int:
