@@ -55,7 +55,7 @@ _UNEQUAL: Final = re.compile(
 )
 _IS: Final = re.compile(rf"is(?={SPACE}*(?:['\"0-9-]|true\b|false\b))", _FLAGS)
 _IS_WORD: Final = re.compile(r"is\b", _FLAGS)
-_LIKE: Final = re.compile(rf"(not{SPACE}+)?(i?)like{SPACE}*(?:({STRING})|)", _FLAGS)
+_LIKE: Final = re.compile(rf"(not{SPACE}+)?(i?)like{SPACE}*({STRING})?", _FLAGS)
 _REF_BEFORE: Final = re.compile(rf"{REF}{SPACE}*\Z", _FLAGS)
 
 _KEY: Final = r"[\w/-]+(?:\.[\w/-]+)*"
@@ -66,12 +66,9 @@ _ANY_REF: Final = (
 )
 _ARGUMENT: Final = rf"(?:,{SPACE}*(?P<value>{STRING}){SPACE}*)?"
 _CALL: Final = re.compile(rf"(?P<function>\w+)\({SPACE}*{_ANY_REF}{SPACE}*{_ARGUMENT}\)", _FLAGS)
-_METHOD: Final = re.compile(
-    rf"{_ANY_REF}\.(?P<function>\w+)\({SPACE}*(?P<value>{STRING})?{SPACE}*\)", _FLAGS
-)
-_METHOD_BEHIND: Final = re.compile(
-    rf"\.(?P<function>\w+)\({SPACE}*(?P<value>{STRING})?{SPACE}*\)", _FLAGS
-)
+_INVOCATION: Final = rf"\.(?P<function>\w+)\({SPACE}*(?P<value>{STRING})?{SPACE}*\)"
+_METHOD: Final = re.compile(_ANY_REF + _INVOCATION, _FLAGS)
+_METHOD_BEHIND: Final = re.compile(_INVOCATION, _FLAGS)
 _ANY_CALL: Final = re.compile(r"[\w.]+\(", _FLAGS)
 _NAME: Final = re.compile(rf"{_ANY_REF}(?={SPACE}*(?:[!<>=~:]|(?:{_OPERATOR_WORDS})\b|\Z))", _FLAGS)
 _QUOTED_NAME: Final = re.compile(rf"['\"](?P<key>{_KEY})['\"]{SPACE}*(?=[!<>=~])", _FLAGS)
