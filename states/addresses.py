@@ -69,7 +69,7 @@ class Names(NamedTuple):
         """Return the end of the address, such as ``shop/network/production``."""
         return "/".join(filter(None, (self.application, self.component, self.environment)))
 
-    def refuse(self, binding: Binding = EVERYWHERE) -> None:
+    def refuse(self, binding: Binding) -> None:
         """Reject an invalid name, and suggest a similar name that the caller can access.
 
         Raises:
