@@ -1,16 +1,13 @@
-"""The plan of an import and its results: one row per state.
-
-The rows are in a temporary file, because there may be too many for memory.
-"""
+"""The plan of an import and its results: one row per state."""
 
 from __future__ import annotations
 
-import sqlite3
-from dataclasses import astuple, dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 #: The planned or completed action for a state.
 IMPORT: Final = "import"
@@ -45,64 +42,38 @@ class Row:
     state_id: str = ""
 
 
-_NAMES: Final = [field.name for field in fields(Row)]
-_COLUMNS: Final = ", ".join(_NAMES)
-_SET: Final = ", ".join(f"{name} = ?" for name in _NAMES)
-
-
 class Plan:
     """The rows of all states, in the order of the source."""
 
     def __init__(self) -> None:
-        # An empty name creates an unnamed file in the directory for temporary files.
-        self._file = sqlite3.connect("", isolation_level=None)
-        self._file.execute(
-            f"CREATE TABLE plan (position INTEGER PRIMARY KEY, {_COLUMNS}, UNIQUE (key))"
-        )
-        self._file.execute("CREATE INDEX by_address ON plan (address)")
-
-    def __enter__(self) -> Plan:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._rows: dict[str, Row] = {}
+        self._first_at: dict[str, str] = {}
 
     def add(self, row: Row) -> None:
-        self._file.execute(
-            f"INSERT INTO plan ({_COLUMNS}) VALUES ({', '.join('?' * len(_NAMES))})",  # noqa: S608 - our own names
-            astuple(row),
-        )
+        self._rows[row.key] = row
+        self._first_at.setdefault(row.address, row.key)
 
     def change(self, row: Row) -> None:
         """Replace the row with the same key."""
-        self._file.execute(f"UPDATE plan SET {_SET} WHERE key = ?", (*astuple(row), row.key))  # noqa: S608 - our own names
+        self._rows[row.key] = row
 
     def find(self, key: str) -> Row | None:
-        return next(self._rows("WHERE key = ?", key), None)
+        return self._rows.get(key)
 
     def at(self, address: str) -> Row | None:
         """Return the first row with this address."""
-        return next(self._rows("WHERE address = ? ORDER BY position LIMIT 1", address), None)
+        key = self._first_at.get(address)
+        return None if key is None else self._rows[key]
 
     def rows(self, *results: str) -> Iterator[Row]:
         """Yield the rows with any of these results, or all rows if no result is given."""
-        if not results:
-            return self._rows("ORDER BY position")
-        wanted = ", ".join("?" * len(results))
-        return self._rows(f"WHERE result IN ({wanted}) ORDER BY position", *results)
+        for row in self._rows.values():
+            if not results or row.result in results:
+                yield row
 
     def count(self, *results: str) -> int:
-        wanted = ", ".join("?" * len(results))
-        return int(self._one(f"SELECT COUNT(*) FROM plan WHERE result IN ({wanted})", results))  # noqa: S608 - our own names
+        return sum(1 for _row in self.rows(*results))
 
     def width(self, name: str) -> int:
         """Return the width of a printed column."""
-        return int(self._one(f"SELECT COALESCE(MAX(LENGTH({name})), 0) FROM plan", ()))  # noqa: S608 - our own names
-
-    def _rows(self, condition: str, *values: Any) -> Iterator[Row]:
-        sql = f"SELECT {_COLUMNS} FROM plan {condition}"  # noqa: S608 - our own names
-        for row in self._file.execute(sql, values):
-            yield Row(*row)
-
-    def _one(self, sql: str, values: tuple[Any, ...]) -> Any:
-        return self._file.execute(sql, values).fetchone()[0]
+        return max((len(getattr(row, name)) for row in self.rows()), default=0)

@@ -97,14 +97,13 @@ class Command(ServiceCommand):
             source = open_source(options["source"])
             chosen = _map(options, source)
             actor = Actor.of_command("import_states")
-            with Plan() as plan:
-                work = Import(source, chosen, most, actor)
-                self._list(work, plan, dry_run=options["dry_run"])
-                if not options["dry_run"]:
-                    self._import(work, plan)
-                    for row in plan.rows(IMPORTED, UNCHANGED) if blocks else ():
-                        write_backend(blocks, url, row)
-                self._print_result(work, plan, dry_run=options["dry_run"])
+            plan, work = Plan(), Import(source, chosen, most, actor)
+            self._list(work, plan, dry_run=options["dry_run"])
+            if not options["dry_run"]:
+                self._import(work, plan)
+                for row in plan.rows(IMPORTED, UNCHANGED) if blocks else ():
+                    write_backend(blocks, url, row)
+            self._print_result(work, plan, dry_run=options["dry_run"])
         except (SourceError, MapError) as error:
             raise CommandError(str(error)) from error
         except StorageUnavailable as error:
