@@ -80,28 +80,28 @@ class OfStateQuerySet(models.QuerySet[Row]):
         return inside
 
 
+def copied_key(model: type[models.Model] | str) -> models.ForeignKey[Any, Any]:
+    """Return a copy of a key from another row, in which it never changes.
+
+    An index cannot serve a filter through a join. Only the other row's key has a constraint.
+    """
+    return models.ForeignKey(
+        model,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+
+
 class OfState(models.Model):
     """The base class of models that belong to a state."""
 
     state = models.ForeignKey(
         "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
     )
-    # Both are copied from the state, in which they never change, because an index cannot serve a
-    # filter through a join. Only the foreign keys of the state have constraints.
-    component = models.ForeignKey(
-        Component,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
-    environment = models.ForeignKey(
-        Environment,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
+    component = copied_key(Component)
+    environment = copied_key(Environment)
 
     class Meta:
         abstract = True

@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from infra_service.lib.database.bounded_pages import NamedBy
+from states.models.of_state import copied_key
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -73,13 +74,7 @@ class UsedVersion(models.Model):
         db_index=False,
         db_constraint=False,
     )
-    state = models.ForeignKey(
-        "states.State",
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
+    state = copied_key("states.State")
     kind = models.CharField(max_length=8, choices=Kind.choices)
     source = models.CharField(max_length=1_000)
     # The version in a form that sorts by bytes (``filterlang.versions``).
