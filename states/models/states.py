@@ -268,37 +268,21 @@ class State(models.Model):
             ),
             # All listed states. Without this index, the list would read deleted states.
             models.Index(name="state_present", fields=["id"], condition=Q(deleted_at=None)),
-            models.Index(
-                name="state_locked",
-                fields=["id"],
-                condition=Q(deleted_at=None, lock_id__isnull=False),
-            ),
-            # The locked states, oldest lock first.
-            models.Index(
-                name="state_by_lock_age",
-                fields=["lock_acquired_at", "id"],
-                condition=Q(deleted_at=None, lock_acquired_at__isnull=False),
-            ),
-            models.Index(
-                name="state_frozen",
-                fields=["id"],
-                condition=Q(deleted_at=None, frozen_at__isnull=False),
-            ),
-            # These indexes contain few states, so most pushes do not write to them.
-            models.Index(
-                name="state_failing_checks",
-                fields=["id"],
-                condition=Q(deleted_at=None, failing_checks__isnull=False),
-            ),
-            models.Index(
-                name="state_client_encrypted",
-                fields=["id"],
-                condition=Q(deleted_at=None, is_client_encrypted__isnull=False),
-            ),
-            models.Index(
-                name="state_by_engine",
-                fields=["engine", "id"],
-                condition=Q(deleted_at=None, engine__isnull=False),
+            *(
+                models.Index(
+                    name=name,
+                    fields=[*fields, "id"],
+                    condition=Q(**{"deleted_at": None, f"{column}__isnull": False}),
+                )
+                for name, column, fields in (
+                    ("state_by_engine", "engine", ["engine"]),
+                    # These indexes contain few states, so most pushes do not write to them.
+                    ("state_locked", "lock_id", ()),
+                    ("state_by_lock_age", "lock_acquired_at", ["lock_acquired_at"]),
+                    ("state_frozen", "frozen_at", ()),
+                    ("state_failing_checks", "failing_checks", ()),
+                    ("state_client_encrypted", "is_client_encrypted", ()),
+                )
             ),
             models.Index(name="state_index_due", fields=["id"], condition=_BEHIND),
             # Finds states that were indexed with other rules or another key.
