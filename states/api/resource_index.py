@@ -14,7 +14,7 @@ from infra_service.lib.api.pagination import PageRequest
 from infra_service.lib.api.viewsets import ResourceViewSet
 from states import index_lag
 from states.api.answers import ResourceIndex, ResourceIndexAnswer, UnreadableState
-from states.api.resource_index_openapi import index_schema
+from states.api.resources_openapi import index_schema
 from states.models import State
 
 if TYPE_CHECKING:

@@ -1,11 +1,13 @@
-"""OpenAPI schema of the resources of all states."""
+"""OpenAPI schema of the resources of all states, and of their index."""
 
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_view
 
 from infra_service.lib.api.openapi_words import answer_example, list_schema, request_example
+from infra_service.lib.api.struct_schemas import schema_of
 from states.api import samples
+from states.api.answers import ResourceIndexAnswer
 from states.api.resource_serializers import FindSerializer, ResourceEntrySerializer
 
 _PAGE = {"resources": [samples.RESOURCE_ENTRY], "next_page_token": ""}
@@ -33,5 +35,15 @@ find_schema = extend_schema_view(
             request_example({"value": "arn:aws:s3:::example"}),
             answer_example(_PAGE),
         ],
+    ),
+)
+
+index_schema = extend_schema_view(
+    show=extend_schema(
+        operation_id="get_resource_index",
+        description="Return the lag of the resource index for the states within the caller's "
+        "binding, and a page of the states that cannot be indexed, with the reasons.",
+        responses={200: schema_of(ResourceIndexAnswer)},
+        examples=[answer_example(samples.RESOURCE_INDEX)],
     ),
 )
