@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from infra_service.lib.database.batches import in_batches
 from states.document import sealing
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.db.models import QuerySet
+
+
+#: The columns that a state copies from its current version, besides the number.
+_figures: Final = attrgetter("serial", "lineage", "md5", "size_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +84,7 @@ def _problem(version: StateVersion, gzipped: bytes) -> str | None:
         return "The document does not match its recorded serial and lineage."
     state = version.state
     is_current = version.pk == state.current_version_id
-    same = (version.number, version.serial, version.lineage, version.md5, version.size_bytes) == (
-        state.version_number, state.serial, state.lineage, state.md5, state.size_bytes,
-    )  # fmt: skip
+    same = version.number == state.version_number and _figures(version) == _figures(state)
     if (is_current and not same) or (not is_current and version.number >= state.version_number):
         return _moved(version)
     return None
@@ -93,11 +96,8 @@ def _moved(version: StateVersion) -> str | None:
     newest = StateVersion.objects.filter(state_id=version.state_id).order_by("-number").first()
     if state is None or newest is None:  # deleted concurrently
         return None
-    figures = [
-        (found.serial, found.lineage, found.md5, found.size_bytes) for found in (state, newest)
-    ]
     is_newest = (state.current_version_id, state.version_number) == (newest.pk, newest.number)
-    if is_newest and figures[0] == figures[1]:
+    if is_newest and _figures(state) == _figures(newest):
         return None
     return (
         "The current version of the state is not its newest version, or the state's serial, "
