@@ -52,7 +52,7 @@ class Attempts:
         try:
             result = work()
         except DocumentUnreadable as error:
-            self._unanswered, problem = 0, str(error.detail)
+            self._unanswered, problem = 0, str(error)
         except Exception as error:
             if isinstance(error, StorageUnavailable) or is_failure(error):
                 self._count_outage(error)

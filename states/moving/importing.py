@@ -86,7 +86,7 @@ class Import:
         except OccupiedError as error:
             return replace(row, result=REFUSED, reason=str(error))
         except (SourceError, ImportRefusedError, APIException) as error:
-            return replace(row, result=FAILED, reason=_sentence(error))
+            return replace(row, result=FAILED, reason=str(error))
         if row.result == IMPORT and state.locked_by is not None:
             return replace(row, result=FAILED, reason=_locked(state))
         return row
@@ -138,7 +138,7 @@ class Import:
             try:
                 row = step(row, state)
             except (SourceError, ImportRefusedError, APIException) as error:
-                row = replace(row, result=FAILED, reason=_sentence(error))
+                row = replace(row, result=FAILED, reason=str(error))
             plan.change(row)
             yield row
 
@@ -176,7 +176,7 @@ class Import:
             if not done:
                 raise
             raise ImportRefusedError(
-                f"{_sentence(error)} {counted(done, 'version')} imported. The state stays "
+                f"{error} {counted(done, 'version')} imported. The state stays "
                 "locked until another run imports the remaining versions."
             ) from error
         found = finish_import(destination=destination, origin=self._origin(state), actor=self.actor)
@@ -291,7 +291,3 @@ def _locked(state: SourceState) -> str:
         f"The state is locked in the source by {shown(str(state.locked_by))}. Wait until the lock "
         "is released, or release it in the source."
     )
-
-
-def _sentence(error: Exception) -> str:
-    return str(error.detail) if isinstance(error, APIException) else str(error)
