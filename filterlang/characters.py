@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from typing import Final, NamedTuple
+from typing import Final
 
+from filterlang.errors import Code, FilterError
 from filterlang.grammar import STRING
 from filterlang.invisible import is_invisible, named
 
@@ -25,20 +26,16 @@ _OUTSIDE: Final = re.compile(rf"{STRING}|[^!-_a-~ \t\r\n]")
 _QUOTED: Final = re.compile(rf"[{_QUOTES}]([^'\"{_QUOTES}]*)[{_QUOTES}'\"]")
 
 
-class Misplaced(NamedTuple):
-    """A character that is not allowed outside of quotes."""
+def misplaced_character(text: str) -> FilterError | None:
+    """Return an error for the first character outside quotes that is not allowed there.
 
-    position: int
-    name: str
-    suggestion: str
-
-
-def first_misplaced(text: str) -> Misplaced | None:
-    """Return the first invisible character, or lookalike of an ASCII character, outside quotes."""
+    This is an invisible character, or a character that looks like an ASCII character.
+    """
     for found in _OUTSIDE.finditer(text):
         character = found[0][0]
         if len(found[0]) == 1 and (suggestion := _replacement(text, found.start(), character)):
-            return Misplaced(found.start(), named(character), suggestion)
+            message = f"{named(character)} is not allowed outside quotes"
+            return FilterError(Code.CHARACTER, found.start(), message, suggestion)
     return None
 
 

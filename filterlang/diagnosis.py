@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from filterlang import foreign
-from filterlang.characters import first_misplaced
+from filterlang.characters import misplaced_character
 from filterlang.errors import Code, FilterError
 from filterlang.foreign import REF, TERM_START
 from filterlang.grammar import SPACE
@@ -61,10 +61,8 @@ def explain(text: str, position: int, rule: str) -> FilterError:
     if rule in {"name", "value"} and quote in {"'", '"'}:
         suggestion = f"close it with {quote}" if rule == "name" else _close(text, position)
         return FilterError(Code.SYNTAX, position, f"unterminated quoted {rule}", suggestion)
-    if misplaced := first_misplaced(text):
-        at, name, suggestion = misplaced
-        message = f"{name} is not allowed outside quotes"
-        return FilterError(Code.CHARACTER, at, message, suggestion)
+    if misplaced := misplaced_character(text):
+        return misplaced
     return FilterError(Code.SYNTAX, position, _EXPECTED[rule], _suggest(text, position, rule))
 
 
