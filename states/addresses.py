@@ -87,15 +87,21 @@ def _near(kind: str, text: str, binding: Binding) -> str:
     return f"; did you mean {near!r}?" if seen.exists() else "."
 
 
-class QueryAt:
-    """A compiled query for the state at an address. ``rows`` selects the columns of the state."""
+class StateQuery:
+    """Compiled queries for a state, by ids and by names. ``rows`` selects the columns."""
 
     def __init__(self, rows: Callable[[StateQuerySet], QuerySet[State, Any]]) -> None:
+        ids = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
         names = Names(*(Parameter(name, CharField()) for name in Names._fields))
+        self._of_ids = CompiledQuery(lambda: rows(State.objects.of(*ids)))
         self._within = CompiledQuery(lambda: rows(states_at(names)))
         self._without = CompiledQuery(lambda: rows(states_at(names._replace(application=None))))
 
-    def prefetch(self, names: Names) -> Prefetch[State]:
+    def by_ids(self, **ids: uuid.UUID | None) -> Prefetch[State]:
+        """Return the query for the state with this ``component_id`` and ``environment_id``."""
+        return Prefetch(self._of_ids, **ids)
+
+    def by_names(self, names: Names) -> Prefetch[State]:
         """Return the query for the state at these names."""
         query = self._without if names.application is None else self._within
         return Prefetch(query, **names.given)

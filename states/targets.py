@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import UUIDField
 from structlog.contextvars import bind_contextvars
 
-from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
-from states.addresses import QueryAt
+from infra_service.lib.database.compiled import instance_of
+from states.addresses import StateQuery
 from states.errors import StateNotFound
 from states.models import State
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from apikeys.actors import Actor
+    from infra_service.lib.database.compiled import Prefetch
     from states.addresses import Names
     from states.models import StateQuerySet
 
@@ -27,14 +27,7 @@ def _rows(states: StateQuerySet) -> QuerySet[State, Any]:
     return states.with_demand().values_list()
 
 
-def _by_ids() -> QuerySet[State, Any]:
-    ids = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    return _rows(State.objects.of(*ids))
-
-
-STATE: Final = CompiledQuery(_by_ids)
-#: ``STATE`` by names.
-STATE_AT: Final = QueryAt(_rows)
+STATE: Final = StateQuery(_rows)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,9 +57,9 @@ class StateTarget:
         """Return the query for the state, which can run in one round trip with another query."""
         if self.prefetched is None:
             if self.names is None:
-                self.prefetched = Prefetch(STATE, **self.ids)
+                self.prefetched = STATE.by_ids(**self.ids)
             else:
-                self.prefetched = STATE_AT.prefetch(self.names)
+                self.prefetched = STATE.by_names(self.names)
         return self.prefetched
 
     def refresh(self, actor: Actor) -> Actor:

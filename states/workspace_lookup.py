@@ -15,7 +15,7 @@ from infra_service.lib.database import citus
 from infra_service.lib.database.compiled import CompiledQuery, Parameter, Prefetch, instance_of
 from infra_service.lib.database.failures import DatabaseUnavailable
 from states import slugs, workspaces
-from states.addresses import Names, QueryAt
+from states.addresses import Names, StateQuery
 from states.keeping.reading import PLACE, PLACED_VERSION
 from states.models import Application, State, StateVersion
 from states.targets import STATE, StateTarget
@@ -88,7 +88,7 @@ class Workspace:
         target = StateTarget(
             component_id=state.component_id, environment_id=state.environment_id, names=self.names
         )
-        target.prefetched = Prefetch(STATE, **target.ids)
+        target.prefetched = STATE.by_ids(**target.ids)
         target.prefetched.store(self.row)
         return target
 
@@ -173,7 +173,7 @@ def _versions(**conditions: Parameter) -> QuerySet[StateVersion, Any]:
 
 
 _WORKSPACE: Final = CompiledQuery(_by_id)
-_WORKSPACE_AT: Final = QueryAt(rows_of)
+_WORKSPACE_AT: Final = StateQuery(rows_of)
 _VERSION: Final = CompiledQuery(partial(_versions, pk=Parameter("pk", UUIDField())))
 _UPLOADED: Final = CompiledQuery(
     partial(
@@ -206,7 +206,7 @@ def by_name(organization: str, name: str) -> Prefetch[State] | None:
     if not workspaces.is_name(name):
         return None
     names = names_at(organization, name)
-    return _WORKSPACE_AT.prefetch(names) if names.is_valid else None
+    return _WORKSPACE_AT.by_names(names) if names.is_valid else None
 
 
 def version_by_id(text: str) -> Prefetch[StateVersion] | None:

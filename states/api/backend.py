@@ -19,7 +19,6 @@ from apikeys.scopes import Scope
 from infra_service.lib.api import bodies
 from infra_service.lib.api.identifiers import parse_uuid
 from infra_service.lib.api.parameters import InvalidParameter
-from infra_service.lib.database.compiled import Prefetch
 from states import addresses, lockinfo
 from states.actions import history, locks, removal
 from states.actions.push import push
@@ -44,6 +43,9 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from infra_service.lib.database.compiled import Prefetch
+    from states.addresses import StateQuery
+
 
 _COLUMNS: Final = [field.attname for field in State._meta.concrete_fields]
 _PLACE: Final = itemgetter(*map(_COLUMNS.index, reading.PLACE))
@@ -63,7 +65,7 @@ class BackendView(DocumentAPIView):
         """Return the query that ``TokenAuthentication`` adds to its own round trip."""
         ids = {name: parse_uuid(text) for name, text in self.kwargs.items()}
         if None not in ids.values():
-            self.prefetched = self.prefetch_by_ids(**ids)
+            self.prefetched = self.query.by_ids(**ids)
         return self.prefetched
 
     def target(self) -> StateTarget:
@@ -74,7 +76,7 @@ class BackendView(DocumentAPIView):
             StateNotFound: the state is outside the binding.
         """
         component_id, environment_id = self._id("component_id"), self._id("environment_id")
-        prefetched = self.prefetched or self.prefetch_by_ids(
+        prefetched = self.prefetched or self.query.by_ids(
             component_id=component_id, environment_id=environment_id
         )
         binding = caller_of(self.request).binding
@@ -97,9 +99,10 @@ class BackendView(DocumentAPIView):
         """Return whether the request reads the current document."""
         return self.request.method in ("GET", "HEAD")
 
-    def prefetch_by_ids(self, **ids: uuid.UUID | None) -> Prefetch[State]:
-        """Return the query of the state with these ids."""
-        return Prefetch(reading.CURRENT if self.is_read else STATE, **ids)
+    @property
+    def query(self) -> StateQuery:
+        """Return the query of the state, or for a read of its current document."""
+        return reading.CURRENT if self.is_read else STATE
 
     def place_of(self, row: Sequence[Any]) -> Place:
         """Return the ids of the entries that the state of a prefetched row belongs to."""

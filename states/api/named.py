@@ -23,8 +23,7 @@ from states.api.backend_openapi import (
     state_schema,
 )
 from states.errors import StateNotFound
-from states.keeping import reading
-from states.targets import STATE_AT, StateTarget
+from states.targets import StateTarget
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -39,8 +38,7 @@ class ByNames(BackendView):
     def prefetch(self, request: Request) -> Prefetch[State] | None:
         names = Names(**self.kwargs)
         if names.is_valid and not _has_escaped_slash(request):
-            query = reading.CURRENT_AT if self.is_read else STATE_AT
-            self.prefetched = query.prefetch(names)
+            self.prefetched = self.query.by_names(names)
         return self.prefetched
 
     def target(self) -> StateTarget:
@@ -71,7 +69,7 @@ class ByNames(BackendView):
         )
         # From here on, ids identify the state: names can change, and these ids passed the check of
         # the binding.
-        target.prefetched = self.prefetch_by_ids(**target.ids)
+        target.prefetched = self.query.by_ids(**target.ids)
         target.prefetched.store(row)
         return target
 

@@ -28,7 +28,7 @@ from infra_service.lib.database import citus, replica
 from infra_service.lib.database.compiled import CompiledQuery, Parameter
 from infra_service.lib.database.failures import DatabaseUnavailable
 from infra_service.lib.encryption import Encrypted
-from states.addresses import QueryAt
+from states.addresses import StateQuery
 from states.document import sealing
 from states.document.sealing import Place
 from states.errors import DocumentDamaged, DocumentUnreadable, StateNotFound, VersionNotFound
@@ -93,12 +93,7 @@ def _found(
     )
 
 
-def _current() -> QuerySet[State, Any]:
-    key = (Parameter("component_id", UUIDField()), Parameter("environment_id", UUIDField()))
-    return _current_of(State.objects.of(*key))
-
-
-def _current_of(states: StateQuerySet) -> QuerySet[State, Any]:
+def _current(states: StateQuerySet) -> QuerySet[State, Any]:
     """Return the columns of ``Stored`` for the current version.
 
     On Citus, states and versions are on different servers, and a statement may see a new state
@@ -133,9 +128,7 @@ def _whole() -> QuerySet[StateVersion, Any]:
     return StateVersion.objects.filter(**_KEY).values_list("state_id", *_COLUMNS)
 
 
-CURRENT: Final = CompiledQuery(_current)
-#: ``CURRENT`` by names.
-CURRENT_AT: Final = QueryAt(_current_of)
+CURRENT: Final = StateQuery(_current)
 #: A version of a visible state, by id. Before ``PLACE``, the row has the number of the current
 #: version and the time of its push.
 PLACED_VERSION: Final = CompiledQuery(_placed)
