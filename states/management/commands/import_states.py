@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -153,23 +152,17 @@ class Command(ServiceCommand):
         """
         results = (IMPORT, IMPORTED, UNCHANGED, EMPTY, FAILED, REFUSED)
         counts = {result: plan.count(result) for result in results}
-        if self._as_json:
-            self._print_json({"source": work.source.name, "dry_run": dry_run, **counts}, plan)
-        else:
-            summary = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
-            self.stdout.write(f"{summary or 'no states found'}{' (dry run)' if dry_run else ''}")
+        rows = [asdict(row) for row in plan.rows()]
+        summary = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
+        self.report(
+            {"source": work.source.name, "dry_run": dry_run, **counts, "states": rows},
+            f"{summary or 'no states found'}{' (dry run)' if dry_run else ''}",
+        )
         if missing := counts[FAILED] + counts[REFUSED]:
             when = "would not be" if dry_run else "not"
             summary = f"{when} imported: {missing} of {sum(counts.values())} states"
             advice = "; a map can assign addresses to the refused states" if counts[REFUSED] else ""
             raise CommandError(summary + advice)
-
-    def _print_json(self, head: dict[str, Any], plan: Plan) -> None:
-        """Print a JSON object, one state at a time, because there may be many states."""
-        self.stdout.write(f'{json.dumps(head)[:-1]}, "states": [', ending="")
-        for number, row in enumerate(plan.rows()):
-            self.stdout.write(f"{', ' if number else ''}{json.dumps(asdict(row))}", ending="")
-        self.stdout.write("]}")
 
 
 def _map(options: dict[str, Any], source: Source) -> Map:
