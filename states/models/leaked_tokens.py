@@ -8,6 +8,8 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from states.models.of_state import unconstrained_key
+
 if TYPE_CHECKING:
     import datetime as dt
 
@@ -22,13 +24,7 @@ class LeakedToken(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     # Without a constraint in the database, because an older release without this table also purges
     # states.
-    state = models.ForeignKey(
-        "states.State",
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
+    state = unconstrained_key("states.State", models.CASCADE)
     digest = models.BinaryField(max_length=32)
     # The address in the document, without secrets; empty outside of attributes and outputs.
     address = models.TextField(blank=True)

@@ -80,17 +80,12 @@ class OfStateQuerySet(models.QuerySet[Row]):
         return inside
 
 
-def copied_key(model: type[models.Model] | str) -> models.ForeignKey[Any, Any]:
-    """Return a copy of a key from another row, in which it never changes.
-
-    An index cannot serve a filter through a join. Only the other row's key has a constraint.
-    """
+def unconstrained_key(
+    model: type[models.Model] | str, on_delete: Any = models.DO_NOTHING
+) -> models.ForeignKey[Any, Any]:
+    """Return a foreign key without a constraint and without an index of its own."""
     return models.ForeignKey(
-        model,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
+        model, on_delete=on_delete, related_name="+", db_index=False, db_constraint=False
     )
 
 
@@ -100,8 +95,10 @@ class OfState(models.Model):
     state = models.ForeignKey(
         "states.State", on_delete=models.CASCADE, related_name="+", db_index=False
     )
-    component = copied_key(Component)
-    environment = copied_key(Environment)
+    # Both are copied from the state, in which they never change, because an index cannot serve a
+    # filter through a join. Only the foreign keys of the state have constraints.
+    component = unconstrained_key(Component)
+    environment = unconstrained_key(Environment)
 
     class Meta:
         abstract = True

@@ -14,7 +14,7 @@ from django.db import connection, models
 from django.db.models import Count, F, Sum
 
 from states.models.catalogue import Environment
-from states.models.of_state import OfState, OfStateQuerySet, copied_key, inside_catalogue
+from states.models.of_state import OfState, OfStateQuerySet, inside_catalogue, unconstrained_key
 from states.models.states import State
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class CountTotal(models.Model):
     pk = models.CompositePrimaryKey("kind", "value", "environment_id")
     kind = models.CharField(max_length=20, choices=Kind)
     value = models.CharField(max_length=MOST_BYTES)
-    environment = copied_key(Environment)
+    environment = unconstrained_key(Environment)
     states = models.BigIntegerField()
     resources = models.BigIntegerField()
     data_sources = models.BigIntegerField()

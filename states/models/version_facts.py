@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from infra_service.lib.database.bounded_pages import NamedBy
-from states.models.of_state import copied_key
+from states.models.of_state import unconstrained_key
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -67,14 +67,8 @@ class UsedVersion(models.Model):
 
     pk = models.CompositePrimaryKey("version_id", "kind", "source", "sort_key")
     # The version with the facts. The state is copied for the index.
-    version = models.ForeignKey(
-        "states.StateVersion",
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-    )
-    state = copied_key("states.State")
+    version = unconstrained_key("states.StateVersion", models.CASCADE)
+    state = unconstrained_key("states.State")
     kind = models.CharField(max_length=8, choices=Kind.choices)
     source = models.CharField(max_length=1_000)
     # The version in a form that sorts by bytes (``filterlang.versions``).
