@@ -7,6 +7,7 @@ values of resource types with secret ids, or with ids derived from secrets, are 
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ from states.document import check_results, format4, masking, sensitive_paths
 from states.document.concurrency import limited_reading
 from states.document.numbers import number_text
 from states.errors import StateFormatUnsupported, StateTooComplex
+from states.models.resource_counts import Amount, Counted, Kind
 from states.models.resources import MOST_BYTES, MOST_BYTES_OF_MODE
 from states.resources.cluster_objects import cluster_object, metadata_of
 from states.resources.digests import digest
@@ -72,6 +74,21 @@ class Contents(NamedTuple):
     terraform_version: str = ""
     remote_states: Sequence[RemoteState] = ()
     failing_checks: Sequence[str] = ()
+
+    @property
+    def amounts(self) -> dict[Counted, Amount]:
+        """Return the counts of the document. A deposed object counts as a resource."""
+        managed: Counter[Counted] = Counter()
+        data: Counter[Counted] = Counter()
+        for one in self.resources:
+            of_mode = data if one.mode == "data" else managed
+            for kind, value in ((Kind.PROVIDER, one.provider), (Kind.RESOURCE_TYPE, one.type)):
+                if value:
+                    of_mode[Counted(kind, value)] += 1
+        found = {key: Amount(managed[key], data[key]) for key in managed.keys() | data.keys()}
+        if self.terraform_version:
+            found[Counted(Kind.TERRAFORM_VERSION, self.terraform_version)] = Amount()
+        return found
 
 
 def find_contents(loaded: LoadedDocument) -> Contents:

@@ -37,7 +37,6 @@ from states.models import (
 )
 from states.models.engines import Engine
 from states.models.resource_counts import engine_counts
-from states.resources.counting import amounts
 from states.resources.dependencies import write_dependencies
 from states.resources.entries import write_entries
 from states.resources.extraction import Contents, NamesTooLongError, find_contents
@@ -298,11 +297,7 @@ def _replace(state: State, read: _Read) -> bool:
                 engine_counts(state.engine, is_encrypted=state.is_client_encrypted),
                 engine_counts(read.engine, is_encrypted=read.is_client_encrypted),
             )
-            StateCount.objects.replace(
-                state.pk,
-                amounts(contents.resources, contents.terraform_version),
-                **StateTarget.of(state).ids,
-            )
+            StateCount.objects.replace(state.pk, contents.amounts, **StateTarget.of(state).ids)
         else:
             transaction.set_rollback(True)
     return bool(swapped)
