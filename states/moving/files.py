@@ -1,4 +1,4 @@
-"""Read the files of a source, and write the files of an export."""
+"""Read the files of a source, and write the files of an export and of backend blocks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from infra_service.lib.commandline.private_files import PrivateDirectory, open_regular, sync
+from states.addresses import backend_block
 from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError
 from states.moving.sources import SourceError, TooLargeError
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from io import BufferedReader
     from pathlib import Path
+
+    from states.moving.plan import Row
 
 #: The maximum length of a manifest line, which has a few hundred bytes for each version.
 _LONGEST_LINE: Final = 64 * 1024 * 1024
@@ -130,3 +133,25 @@ def _writing() -> Iterator[None]:
         yield
     except OSError as error:
         raise fault(error) from error
+
+
+_CREDENTIALS: Final = (
+    "# Set TF_HTTP_USERNAME to any text, and TF_HTTP_PASSWORD to a token of the service.\n"
+)
+#: O_NONBLOCK makes a FIFO an immediate error. The command would otherwise wait for a reader.
+_NO_LINK: Final = (
+    os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)
+
+
+def write_backend(directory: Path, url: str, row: Row) -> None:
+    """Write the backend block of a state to ``backend.tf``, in the folder of its address.
+
+    Raises:
+        SourceError: the file cannot be written.
+    """
+    file = directory / row.address / "backend.tf"
+    with _writing():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(file, _NO_LINK, 0o666), "w") as writing:
+            writing.write(_CREDENTIALS + backend_block(url.rstrip("/") + row.path))

@@ -12,7 +12,7 @@ from apikeys.actors import Actor
 from infra_service.lib.commandline.base import ServiceCommand
 from infra_service.lib.commandline.tables import printable
 from states.errors import StorageUnavailable
-from states.moving.backends import write_backend
+from states.moving.files import write_backend
 from states.moving.importing import Import, read_back
 from states.moving.mapping import Map, MapError
 from states.moving.own_export import OwnExport
