@@ -6,7 +6,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from states.moving.files import fault
+from states.moving.files import converting_errors
 from states.moving.manifest import MANIFEST, UNFINISHED, OccupiedError, UnfinishedError
 from states.moving.own_export import OwnExport
 from states.moving.s3 import Bucket
@@ -71,16 +71,12 @@ class BucketTarget:
         self._folder.put(path, content)
 
     def write_line(self, line: bytes) -> None:
-        try:
+        with converting_errors():  # the disk of the temporary file can be full
             self._manifest.write(line + b"\n")
-        except OSError as error:  # the disk of the temporary file is full
-            raise fault(error) from error
 
     def finish(self) -> None:
-        try:
+        with converting_errors():
             self._manifest.seek(0)  # writes the remaining lines
-        except OSError as error:
-            raise fault(error) from error
         self._folder.put(MANIFEST, self._manifest)
         self._folder.delete(UNFINISHED)
 

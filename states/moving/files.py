@@ -26,20 +26,30 @@ _LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
 @contextmanager
+def converting_errors() -> Iterator[None]:
+    """Convert an error of the operating system.
+
+    Raises:
+        SourceError: see ``fault``.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise fault(error) from error
+
+
+@contextmanager
 def reading(path: Path, limit: int) -> Iterator[BufferedReader]:
     """Open a regular file of limited size, without following a symbolic link.
 
     Raises:
         TooLargeError, SourceError: the file exceeds the limit, or is unreadable.
     """
-    try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > limit:
-                raise TooLargeError(size, limit)
-            yield file
-    except OSError as error:
-        raise fault(error) from error
+    with converting_errors(), open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise TooLargeError(size, limit)
+        yield file
 
 
 def read_file(path: Path, limit: int) -> bytes:
@@ -87,9 +97,9 @@ class DirectoryTarget:
         Raises:
             SourceError: the directory contains other files, or other users can write to it.
         """
-        with _writing():
+        with converting_errors():
             self._root = PrivateDirectory.made(root)
-        with ExitStack() as stack, _writing():
+        with ExitStack() as stack, converting_errors():
             stack.callback(self._root.close)
             names = self._root.names()
             if names and UNFINISHED not in names:
@@ -99,7 +109,7 @@ class DirectoryTarget:
 
     def write(self, path: str, content: bytes) -> None:
         *folders, name = PurePosixPath(path).parts
-        with _writing(), ExitStack() as stack:
+        with converting_errors(), ExitStack() as stack:
             directory = self._root
             for folder in folders:
                 directory = stack.enter_context(directory.folder(folder))
@@ -110,11 +120,11 @@ class DirectoryTarget:
             directory.rename(partial, name)
 
     def write_line(self, line: bytes) -> None:
-        with _writing():
+        with converting_errors():
             self._manifest.write(line + b"\n")
 
     def finish(self) -> None:
-        with _writing():
+        with converting_errors():
             sync(self._manifest)
             self._root.rename(UNFINISHED, MANIFEST)
 
@@ -125,14 +135,6 @@ class DirectoryTarget:
         with suppress(OSError):
             self._manifest.close()
         self._root.close()
-
-
-@contextmanager
-def _writing() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise fault(error) from error
 
 
 _CREDENTIALS: Final = (
@@ -151,7 +153,7 @@ def write_backend(directory: Path, url: str, row: Row) -> None:
         SourceError: the file cannot be written.
     """
     file = directory / row.address / "backend.tf"
-    with _writing():
+    with converting_errors():
         file.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(file, _NO_LINK, 0o666), "w") as writing:
-            writing.write(_CREDENTIALS + backend_block(url.rstrip("/") + row.path))
+        with os.fdopen(os.open(file, _NO_LINK, 0o666), "w") as block:
+            block.write(_CREDENTIALS + backend_block(url.rstrip("/") + row.path))
