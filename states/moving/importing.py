@@ -257,7 +257,8 @@ def read_back(plan: Plan) -> Iterator[Row]:
     Raises:
         StorageUnavailable: the object store does not respond.
     """
-    for rows in _grouped(plan.rows(IMPORTED, UNCHANGED)):
+    imported = plan.rows(IMPORTED, UNCHANGED)
+    while rows := list(islice(imported, _READ_TOGETHER)):
         states = [row.state_id for row in rows]
         versions = StateVersion.objects.filter(state_id__in=states, imported__isnull=False)
         problems: dict[str, str] = {}
@@ -268,11 +269,6 @@ def read_back(plan: Plan) -> Iterator[Row]:
         for row in rows:
             reason = problems.get(row.state_id, "")
             yield replace(row, result=FAILED, reason=reason) if reason else row
-
-
-def _grouped(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    while group := list(islice(rows, _READ_TOGETHER)):
-        yield group
 
 
 def _is_storable(text: str) -> bool:
