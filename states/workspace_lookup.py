@@ -157,10 +157,6 @@ def rows_of(states: StateQuerySet) -> QuerySet[State, Any]:
     return shown.values_list(*_FIELDS, "requires_lock", *_SLUGS, *pushed)
 
 
-def _by_id() -> QuerySet[State, Any]:
-    return rows_of(State.objects.filter(pk=Parameter("pk", UUIDField())))
-
-
 def version_rows(versions: QuerySet[StateVersion]) -> QuerySet[StateVersion, Any]:
     """Return the columns of ``Version`` for these versions."""
     own = Version._fields[: -len(PLACE)]
@@ -172,7 +168,9 @@ def _versions(**conditions: Parameter) -> QuerySet[StateVersion, Any]:
     return version_rows(found.order_by("-number"))[:1]
 
 
-_WORKSPACE: Final = CompiledQuery(_by_id)
+_WORKSPACE: Final = CompiledQuery(
+    lambda: rows_of(State.objects.filter(pk=Parameter("pk", UUIDField())))
+)
 _WORKSPACE_AT: Final = StateQuery(rows_of)
 _VERSION: Final = CompiledQuery(partial(_versions, pk=Parameter("pk", UUIDField())))
 _UPLOADED: Final = CompiledQuery(

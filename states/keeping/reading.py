@@ -114,18 +114,10 @@ def _version() -> QuerySet[StateVersion, Any]:
     return _found(StateVersion.objects.filter(state_id=state_id, number=number), "state_id")
 
 
-def _by_id() -> QuerySet[StateVersion, Any]:
-    return _found(StateVersion.objects.filter(**_KEY), "state_id")
-
-
 def _placed() -> QuerySet[StateVersion, Any]:
     versions = StateVersion.objects.filter(pk=Parameter("pk", UUIDField()), state__deleted_at=None)
     places = (f"state__{name}" for name in ("version_number", "updated_at", *PLACE))
     return _found(versions, "state_id", "", *places)
-
-
-def _whole() -> QuerySet[StateVersion, Any]:
-    return StateVersion.objects.filter(**_KEY).values_list("state_id", *_COLUMNS)
 
 
 CURRENT: Final = StateQuery(_current)
@@ -133,8 +125,10 @@ CURRENT: Final = StateQuery(_current)
 #: version and the time of its push.
 PLACED_VERSION: Final = CompiledQuery(_placed)
 _VERSION: Final = CompiledQuery(_version)
-_BY_ID: Final = CompiledQuery(_by_id)
-_WHOLE: Final = CompiledQuery(_whole)
+_BY_ID: Final = CompiledQuery(lambda: _found(StateVersion.objects.filter(**_KEY), "state_id"))
+_WHOLE: Final = CompiledQuery(
+    lambda: StateVersion.objects.filter(**_KEY).values_list("state_id", *_COLUMNS)
+)
 #: Additional copies of the document in memory during a read: the data from the database, and the
 #: encrypted document.
 _BESIDE: Final = 2
