@@ -71,6 +71,30 @@ def test_in_the_order_of_names(admin: ApiClient, kind: str, order: str, names: s
     assert "".join(entry["name"] for entry in found) == names
 
 
+@pytest.mark.both
+def test_a_prefix_matches_names_with_any_next_character(admin: ApiClient, kind: str) -> None:
+    """The indexed search for a prefix ends after the last character of Unicode."""
+    names = (
+        "a",
+        "a\ud7ff",
+        "a\ud7ff\ud7ff",
+        "a\ue000",
+        "a\U0010ffff",
+        "a\U0010ffffb",
+        "b",
+        "\U0010ffff",
+    )
+    for name in names:
+        KINDS[kind].objects.create(name=name)
+
+    for prefix in ("a", "a\ud7ff", "a\U0010ffff", "\U0010ffff", ""):
+        query = {"filter": f"field['name'] STARTS_WITH '{prefix}'", "order_by": "name"}
+        found = [item["name"] for item in admin.items(path(kind), f"{kind}s", **query)]
+        assert found == [name for name in names if name.startswith(prefix)]
+        named = KINDS[kind].objects.named(prefix).values_list("name", flat=True)
+        assert list(named) == found
+
+
 def test_component_of_an_application_is_created(admin: ApiClient) -> None:
     application = Application.objects.create(name="shop")
     fields = {"name": "dns", "application_id": str(application.pk)}

@@ -7,9 +7,23 @@ from typing import Final
 from django.db.models import Q
 
 #: The last character in byte order.
-LAST_CHARACTER: Final = "\U0010ffff"
+_LAST_CHARACTER: Final = "\U0010ffff"
+#: UTF-8 cannot encode the code points from the first to the last surrogate.
+_BEFORE_SURROGATES: Final = 0xD7FF
+_AFTER_SURROGATES: Final = 0xE000
 
 
 def starts_with(column: str, prefix: str) -> Q:
     """Return the condition that a column, which is in byte order, starts with the prefix."""
-    return Q((f"{column}__gte", prefix), (f"{column}__lt", prefix + LAST_CHARACTER))
+    end = end_of(prefix)
+    least = Q((f"{column}__gte", prefix))
+    return least if end is None else least & Q((f"{column}__lt", end))
+
+
+def end_of(prefix: str) -> str | None:
+    """Return the first text in byte order that follows all texts with the prefix, if any."""
+    rest = prefix.rstrip(_LAST_CHARACTER)
+    if not rest:
+        return None
+    code = ord(rest[-1])
+    return rest[:-1] + chr(_AFTER_SURROGATES if code == _BEFORE_SURROGATES else code + 1)

@@ -12,7 +12,7 @@ from django.db.models.sql.where import AND, WhereNode
 
 from filterlang.lookups import LabelExists, TextMatches
 from infra_service.lib.database import citus
-from infra_service.lib.database.prefixes import LAST_CHARACTER
+from infra_service.lib.database.prefixes import end_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,10 +216,9 @@ def _implied(lookup: Any, column: Col, model: Any) -> Iterator[Comparison]:
         piece = lookup.rhs
         names = getattr(model, "byte_ordered", ())
         if piece.at_start and not piece.ignore_case and column.target.attname in names:
-            implied = [
-                lookups.GreaterThanOrEqual(column, piece.text),
-                lookups.LessThan(column, piece.text + LAST_CHARACTER),
-            ]
+            implied = [lookups.GreaterThanOrEqual(column, piece.text)]
+            if (end := end_of(piece.text)) is not None:
+                implied.append(lookups.LessThan(column, end))
     elif hasattr(column.target, "implied_by"):
         implied = list(column.target.implied_by(lookup))
     for other in implied:
