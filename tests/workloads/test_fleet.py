@@ -66,6 +66,7 @@ def test_item_equals_the_item_of_its_cluster(
         ("field['cluster'] != 'nowhere'", "abc"),
         ("field['cluster'] = '{cluster}'", "ab"),
         ("field['cluster_name'] = 'prod-eu-1'", "ab"),
+        ("field['cluster_name'] = '{cluster}'", ""),
         ("field['cluster_name'] ~= 'EU'", "ab"),
         ("field['cluster_name'] CONTAINS 'prod'", "abc"),
         ("NOT field['cluster_name'] ENDS_WITH 'eu-1'", "c"),

@@ -70,8 +70,8 @@ SEARCHED: Final = (
 
 class FleetFilters(WorkloadFilters):
     cluster_id = UUIDFilter()
-    # A name or an id, resolved before the query (``with_cluster_ids``).
-    cluster = IdentifierFilter(field_name="cluster__name", help_text=CLUSTER)
+    # ``with_cluster_ids`` resolves names and ids before the query.
+    cluster = IdentifierFilter(field_name="cluster__id", help_text=CLUSTER)
     cluster_name = CharFilter(field_name="cluster__name")
 
 
@@ -107,24 +107,26 @@ def with_join(condition: Q) -> Q:
 def with_cluster_ids(condition: Q, clusters: ClusterQuerySet) -> Q:
     """Replace the names and parts of names of clusters with ids from ``clusters``.
 
-    Each comparison requires one query. An id remains valid after the deletion of its cluster,
-    because the changes of its workloads remain. ``condition`` expresses ``IS NULL`` as a negated
-    ``IS NOT NULL``.
+    A comparison of ``cluster__id`` also accepts complete names. Each comparison requires one query.
+    An id remains valid after the deletion of its cluster, because the changes of its workloads
+    remain. ``condition`` expresses ``IS NULL`` as a negated ``IS NOT NULL``.
     """
 
     def replace(path: str, value: Any) -> tuple[str, Any]:
-        if not path.startswith("cluster__name__"):
+        kind, _, lookup = path.partition("__")
+        if kind != "cluster":
             return path, value
         if path.endswith("__isnull"):
             # A row without a cluster, or with a deleted cluster, has no name.
             return "cluster_id__in", clusters.values_list("pk", flat=True)
         ids: list[uuid.UUID] = []
         if isinstance(value, Piece):
-            named = Q((path.removeprefix("cluster__"), value))
+            named = Q((lookup, value))
         else:
             texts = value if isinstance(value, list) else [value]
             named = Q(name__in=texts)
-            ids = list(filter(None, map(parse_uuid, texts)))
+            if lookup.startswith("id__"):
+                ids = list(filter(None, map(parse_uuid, texts)))
         found = list({*clusters.filter(named).values_list("pk", flat=True), *ids})
         return ("cluster_id", found[0]) if len(found) == 1 else ("cluster_id__in", found)
 

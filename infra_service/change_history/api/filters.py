@@ -45,8 +45,8 @@ class ChangeFilters(ChangeOfStateFilters, OfStateFilters):
 
     kind = EnumFilter(choices=[(kind, kind) for kind in KINDS])
     cluster_id = UUIDFilter()
-    # A name or an id, resolved before the query (``with_cluster_ids``).
-    cluster = IdentifierFilter(field_name="cluster__name", help_text=CLUSTER)
+    # ``with_cluster_ids`` resolves names and ids before the query.
+    cluster = IdentifierFilter(field_name="cluster__id", help_text=CLUSTER)
     cluster_name = CharFilter(field_name="cluster__name")
     workload_id = UUIDFilter()
 

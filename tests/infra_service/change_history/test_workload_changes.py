@@ -134,6 +134,8 @@ def test_list_has_both_kinds_for_tokens_with_both_scopes(
         ("field['workload_id'] = '{workload}'", 1),
         ("field['cluster_id'] = '{cluster}' AND field['action'] = 'HEALTH_CHANGED'", 1),
         ("field['cluster_id'] = '{workload}'", 0),
+        ("field['cluster'] = '{cluster}'", 1),
+        ("field['cluster_name'] = '{cluster}'", 0),
     ],
 )
 def test_filters_select_changes_of_workloads(
