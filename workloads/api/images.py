@@ -21,6 +21,7 @@ from infra_service.lib.database.bounded_pages.bounded_tables import (
 )
 from infra_service.lib.database.bounded_pages.conditions import conditions_of
 from infra_service.lib.database.bounded_pages.indexes import walk
+from infra_service.lib.database.snapshot import one_snapshot
 from workloads.api.filters import ImageFilters, with_full_repository
 from workloads.api.serializers import ImageSerializer
 from workloads.api.workloads_openapi import images_schema
@@ -56,16 +57,17 @@ def read_images(
     access = walk(ClusterImage, conditions_of(rows.query), _ORDER)
     after = None if position is None else (IMAGE, position)
     piece = from_statement(rows, *statement_of(access, rows, MOST_ROWS, _READ, after))
-    found = list(piece.values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)[: size + 1])
-    if len(found) > size:
-        return found[:size], _place(found[size - 1])
-    ends = rows_of(access, rows, IMAGE, after)[MOST_ROWS - 1 : MOST_ROWS]
-    end = next(iter(ends), None)
-    if end is None:
-        return found, None
-    if found and _place(found[-1]) == _place(end):
-        # ``MOST_ROWS`` may have omitted other clusters of this image.
-        found[-1:] = rows.filter(**end).values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)
+    with one_snapshot(rows.db):  # see ``read_page``
+        found = list(piece.values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)[: size + 1])
+        if len(found) > size:
+            return found[:size], _place(found[size - 1])
+        ends = rows_of(access, rows, IMAGE, after)[MOST_ROWS - 1 : MOST_ROWS]
+        end = next(iter(ends), None)
+        if end is None:
+            return found, None
+        if found and _place(found[-1]) == _place(end):
+            # ``MOST_ROWS`` may have omitted other clusters of this image.
+            found[-1:] = rows.filter(**end).values(*IMAGE).annotate(**_SUMS).order_by(*IMAGE)
     return found, _place(end)
 
 

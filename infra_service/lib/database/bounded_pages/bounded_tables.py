@@ -138,7 +138,7 @@ def rows_of(
     after: tuple[Sequence[str], Sequence[Any]] | None = None,
 ) -> Any:
     """Return a query for the rows of an index scan in the queryset's table, in its order."""
-    found = queryset.model._base_manager.all()
+    found = queryset.model._base_manager.using(queryset.db)
     found.query.get_initial_alias()
     found.query.deferred_loading = queryset.query.deferred_loading
     is_forced = bool(access.equal) and access.is_to_be_forced(queryset.model)

@@ -44,6 +44,7 @@ from infra_service.lib.database.bounded_pages.semi_joins import (
     in_order,
 )
 from infra_service.lib.database.keyset import beyond, columns_of, position_of
+from infra_service.lib.database.snapshot import one_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -127,8 +128,12 @@ def read_page(
     request = _Request(queryset, conditions, path, key, position, size, read)
     with planned_for_values(queryset):
         try:
-            decided = path.finds_single_row or path.decides_all(conditions)
-            return _of_index(request) if decided else _bounded(request)
+            if path.finds_single_row or path.decides_all(conditions):
+                return _of_index(request)
+            # Between the statements that read the rows and the end of a scan, a deletion would move
+            # the end behind rows that were not read.
+            with one_snapshot(queryset.db):
+                return _bounded(request)
         except EmptyResultSet:
             return Page([], None)
 

@@ -157,7 +157,7 @@ def _rows_of_keys(queryset: Any, keys: str, params: tuple[Any, ...]) -> Statemen
     rows.query.deferred_loading = queryset.query.deferred_loading
     where = rows.query.where.children
     if citus.is_used():
-        with connection.cursor() as cursor:
+        with connections[queryset.db].cursor() as cursor:
             cursor.execute(keys, params)
             found = [key for (key,) in cursor.fetchall()]
         where.append(lookups.In(column, found))
