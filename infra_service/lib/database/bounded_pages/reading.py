@@ -130,10 +130,13 @@ def read_page(
         try:
             if path.finds_single_row or path.decides_all(conditions):
                 return _of_index(request)
+            semi_join = in_order(queryset.model, conditions, key)
+            if semi_join is not None and semi_join.decides_all(conditions):
+                return request.page(semi_join.next_piece(queryset, size + 1, position), key)
             # Between the statements that read the rows and the end of a scan, a deletion would move
             # the end behind rows that were not read.
             with one_snapshot(queryset.db):
-                return _bounded(request)
+                return _bounded(request, semi_join)
         except EmptyResultSet:
             return Page([], None)
 
@@ -190,12 +193,8 @@ def _is_decided(queryset: Any, key: Sequence[str]) -> bool:
     return any(way is not None and way.decides_all(conditions) for way in ways)
 
 
-def _bounded(request: _Request) -> Page:
+def _bounded(request: _Request, semi_join: SemiJoin | None) -> Page:
     most = _most_rows(request.queryset)
-    semi_join = in_order(request.queryset.model, request.conditions, request.key)
-    if semi_join is not None and semi_join.decides_all(request.conditions):
-        piece = semi_join.next_piece(request.queryset, request.size + 1, request.position)
-        return request.page(piece, request.key)
     few = _few(request.queryset, request.conditions, most, request.path.decides)
     if few is not None:
         return request.page(request.beyond(few), request.key)
