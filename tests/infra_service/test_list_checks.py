@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 from django.urls import path
 from django_filters import CharFilter, FilterSet
 
@@ -114,3 +116,21 @@ def test_orders_are_checked(settings: Any, view: Any, number: int) -> None:
 def test_the_real_lists() -> None:
     assert every_filter_is_in_an_index() == []
     assert every_list_is_in_the_order_of_an_index() == []
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite compares bytes by default")
+def test_columns_in_byte_order_do_not_depend_on_the_locale(db: None) -> None:
+    declared = {
+        (model._meta.db_table, name)
+        for model in apps.get_models()
+        for name in getattr(model, "byte_ordered", ())
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attrelid::regclass::text, attname FROM pg_attribute"
+            " JOIN pg_collation ON pg_collation.oid = attcollation"
+            " JOIN pg_class ON pg_class.oid = attrelid"
+            " WHERE collname = 'C' AND relkind = 'r'"
+        )
+        assert declared - set(cursor.fetchall()) == set()
+    assert len(declared) > 1
