@@ -94,7 +94,7 @@ def _by_name(rows: Any, text: str, key: Sequence[str]) -> list[Any]:
     """Return the rows with this id, or with this prefix or part of the name, in that order."""
     if (pk := parse_uuid(text)) is not None:
         return list(rows.filter(pk=pk))
-    beginning = rows.filter(starts_with("name", text)).order_by(*key)
+    beginning = rows.filter(starts_with(rows.model, "name", text)).order_by(*key)
     found = {row.pk: row for row in beginning[: SHOWN + 1]}
     if len(found) <= SHOWN:
         parts = rows.filter(name__icontains=text)
@@ -121,7 +121,7 @@ def _workloads(text: str) -> list[Workload]:
     """Return the workloads with this name, ``namespace/name``, or prefix of the name."""
     workloads = Workload.objects.select_related("cluster")
     namespace, slash, name = text.rpartition("/")
-    named = starts_with("name", name)
+    named = starts_with(Workload, "name", name)
     if slash:
         named &= Q(namespace=namespace.rpartition("/")[2])
     found = workloads.filter(named).order_by("name", "health_status", "cluster", "namespace")
@@ -137,7 +137,7 @@ def _credentials(model: Any, text: str) -> list[Any]:
 
 
 def _people(text: str) -> list[User]:
-    found = User.objects.filter(starts_with("username", text))
+    found = User.objects.filter(starts_with(User, "username", text))
     return list(found.order_by("username")[: SHOWN + 1])
 
 

@@ -40,7 +40,7 @@ def found_resources(
     """
     address, last = after or ("", None)
     if "." in value and (address or after is None):
-        instances = starts_with("address", f"{value}[")
+        instances = starts_with(ResourceEntry, "address", f"{value}[")
         at = resources.filter(Q(address=value) | instances).order_by("address", "id")
         if address:
             at = at.filter(Q(address__gt=address) | Q(address=address, id__gt=last))

@@ -35,7 +35,7 @@ class CatalogueQuerySet(models.QuerySet[Any]):
 
     def named(self, beginning: str) -> CatalogueQuerySet:
         """Return the entries whose names start with this text, ordered by name (indexed)."""
-        return self.filter(starts_with("name", beginning)).order_by("name", "id")
+        return self.filter(starts_with(self.model, "name", beginning)).order_by("name", "id")
 
 
 class CatalogueEntry(models.Model):

@@ -81,6 +81,21 @@ def test_each_kind_of_object_is_found(state: State) -> None:
     assert send("i-0") == {"Resources": both[:1]}
 
 
+def test_names_are_found_by_their_beginning_in_the_order_of_a_language(db: None) -> None:
+    """A database can sort texts like a dictionary, in which ``:`` precedes ``9``."""
+    if connection.vendor == "postgresql":
+        columns = {"apikeys_user": "username", "workloads_cluster": "name"}
+        with connection.cursor() as cursor:
+            for table, column in columns.items():
+                cursor.execute(
+                    f'ALTER TABLE {table} ALTER {column} TYPE varchar(200) COLLATE "en-x-icu"'
+                )
+    User.objects.create_user("user99")
+    Cluster.objects.create(name="user98")
+
+    assert send("user9") == {"Clusters": ["user98"], "Users": ["user99"]}
+
+
 @pytest.mark.parametrize("text", ["", " ", "\0", "nothing", "%", "_", "'", "key-", "x" * 5000])
 def test_what_finds_nothing(state: State, text: str) -> None:
     assert send(text) == {}
