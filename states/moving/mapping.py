@@ -34,10 +34,11 @@ USUAL: Final = (
 )
 #: Keys without a slash, such as workspaces of HCP Terraform, are split at the last dash.
 _WORKSPACE: Final = re.compile(r"(?P<component>[^/.]+)-(?P<environment>[^/.-]+)")
-#: The workspaces of one configuration, first in the local and s3 backends, then in the pg backend.
+#: The workspaces of one configuration, first in the local and s3 backends, then in the gcs backend
+#: (with ``.tfstate``) and the pg backend.
 _WORKSPACES: Final = (
     re.compile(r"(?:terraform\.tfstate\.d|env:)/(?P<environment>[^/]+)/terraform\.tfstate"),
-    re.compile(r"(?P<environment>[^/.]+)"),
+    re.compile(r"(?!errored\.tfstate$)(?P<environment>[^/.]+)(?:\.tfstate)?"),
 )
 _DEFAULT_FILE: Final = "terraform.tfstate"
 _OF_A_WORKSPACE: Final = re.compile(

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     _Object = tuple[str, list[SourceVersion]]
 
-#: The suffix of a lock object, which contains LockInfo (``use_lockfile``).
+#: The suffix of a lock object, which contains LockInfo. The s3 backend (``use_lockfile``) appends
+#: the suffix to the key of the state, and the gcs backend replaces ``.tfstate``.
 _LOCK: Final = ".tflock"
+_STATE: Final = ".tfstate"
 _NO_STATES: Final = ("/", ".backup")
 #: The folder in which Terraform stores the address of its backend, in a ``.tfstate`` file.
 _OWN_FOLDER: Final = re.compile(r"(?:^|/)\.terraform/")
@@ -70,8 +72,8 @@ class Bucket:
     def states(self) -> Iterator[SourceState]:
         """Yield the states of all objects whose latest version is not a delete marker."""
         with self._answering():
-            for key, versions, is_locked in _with_locks(self._objects()):
-                holder = self._holder(key) if is_locked else None
+            for key, versions, lock in _with_locks(self._objects()):
+                holder = None if lock is None else self._holder(lock)
                 yield _Listed(key.removeprefix(self._folder), holder, versions=versions)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
@@ -133,10 +135,10 @@ class Bucket:
             raise
         return all("VersionId" in entry for entry in page.get("Versions", ()))
 
-    def _holder(self, key: str) -> str:
-        """Return the owner of an object's lock."""
+    def _holder(self, lock: str) -> str:
+        """Return the owner of the lock in the object with this key."""
         try:
-            answer = self._client.get_object(Bucket=self._bucket, Key=key + _LOCK)
+            answer = self._client.get_object(Bucket=self._bucket, Key=lock)
             who = json.loads(answer["Body"].read(_LOCK_BYTES)).get("Who")
         except (self._client.exceptions.ClientError, ValueError, AttributeError):
             who = None  # released since then, not readable, or written by another program
@@ -197,23 +199,26 @@ class Bucket:
         return endpoint
 
 
-def _with_locks(objects: Iterable[_Object]) -> Iterator[tuple[str, list[SourceVersion], bool]]:
-    """Yield each state with its versions, and whether the state has a lock object.
+def _with_locks(
+    objects: Iterable[_Object],
+) -> Iterator[tuple[str, list[SourceVersion], str | None]]:
+    """Yield each state with its versions, and the key of its lock object, if any.
 
     S3 lists keys in order, so every key between a state and its lock starts with the state's key.
-    The function keeps a state in memory until a key does not start with the key of the state.
+    The function keeps a state in memory until a key does not start with the key of the state. The
+    lock object of the gcs backend precedes its state.
     """
     waiting: dict[str, list[SourceVersion]] = {}
-    locked: set[str] = set()
+    locks: dict[str, str] = {}
     for key, versions in objects:
         for state in [state for state in waiting if not key.startswith(state)]:
-            yield state, waiting.pop(state), state in locked
-            locked.discard(state)
+            yield state, waiting.pop(state), locks.pop(state, None)
         if key.endswith(_LOCK):
-            locked |= {key.removesuffix(_LOCK)} & waiting.keys()
+            name = key.removesuffix(_LOCK)
+            locks[name] = locks[name + _STATE] = key
         elif not key.endswith(_NO_STATES) and not _OWN_FOLDER.search(key):
             waiting[key] = versions
-    yield from ((state, versions, state in locked) for state, versions in waiting.items())
+    yield from ((state, versions, locks.get(state)) for state, versions in waiting.items())
 
 
 def _version(entry: dict[str, Any]) -> SourceVersion:

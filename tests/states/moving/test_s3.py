@@ -225,6 +225,16 @@ def test_locks_are_reported_with_their_holders(store: Store) -> None:
     }
 
 
+def test_locks_of_the_gcs_backend_are_reported(forgetful: Store) -> None:
+    for name in ("dev", "dev-2", "qa"):
+        forgetful.put(f"app/{name}.tfstate", "1")
+    forgetful.put("app/dev.tflock", json.dumps({"ID": "1", "Who": "ada@laptop"}))
+
+    holders = {state.key: state.locked_by for state in forgetful.source("app").states()}
+
+    assert holders == {"dev.tfstate": "ada@laptop", "dev-2.tfstate": None, "qa.tfstate": None}
+
+
 def test_too_large_is_not_read(store: Store) -> None:
     store.put("a", "x" * (LIMIT + 1))
     source = store.source()
