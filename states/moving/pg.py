@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SCHEME: Final = "pg"
 _SCHEMA: Final = "terraform_remote_state"
+#: The default name of the table. OpenTofu 1.10 and newer can use another name (``table_name``).
+_TABLE: Final = "states"
 _ON_A_PAGE: Final = 200
 _STATEMENT_SECONDS: Final = 60
 #: The maximum time without a byte from the server. It is longer than the statement timeout.
@@ -47,11 +49,13 @@ _DATA: Final = sql.SQL("SELECT convert_to(data, 'UTF8') FROM {table} WHERE name 
 class PgTable:
     """The states in a schema. The table has one row, and thus one version, per workspace."""
 
-    def __init__(self, parameters: dict[str, Any], schema: str) -> None:
+    def __init__(self, parameters: dict[str, Any], schema: str, table: str) -> None:
         self._parameters = parameters
-        self._schema = schema
+        self._schema, self._table = schema, table
         place = f"{parameters.get('host', '')}:{parameters.get('port', '')}".rstrip(":")
         self.name = f"{_SCHEME}://{place}/{parameters.get('dbname', '')}?schema={schema}"
+        if table != _TABLE:
+            self.name += f"&table={table}"
         self._open: psycopg.Connection[tuple[Any, ...]] | None = None
 
     def states(self) -> Iterator[SourceState]:
@@ -82,7 +86,7 @@ class PgTable:
 
     def _rows(self, query: sql.SQL, *values: Any) -> list[tuple[Any, ...]]:
         """Run a query in its own transaction, because a long transaction would delay VACUUM."""
-        composed = query.format(table=sql.Identifier(self._schema, "states"))
+        composed = query.format(table=sql.Identifier(self._schema, self._table))
         with self._answering():
             connection = self._connection()
             with connection.transaction():
@@ -116,13 +120,14 @@ class PgTable:
             yield
         except (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName) as error:
             raise SourceError(
-                f"The schema {self._schema} has no table of the pg backend. Select another schema "
-                f"with ?schema=, like schema_name in the backend block."
+                f"The schema {self._schema} has no table {self._table} of the pg backend. Select "
+                "another schema or table with ?schema=…&table=…, like schema_name and table_name "
+                "in the backend block."
             ) from error
         except errors.InsufficientPrivilege as error:
             raise SourceError(
-                f"The user cannot read {self._schema}.states. Grant USAGE ON SCHEMA "
-                f"{self._schema} and SELECT ON {self._schema}.states."
+                f"The user cannot read {self._schema}.{self._table}. Grant USAGE ON SCHEMA "
+                f"{self._schema} and SELECT ON {self._schema}.{self._table}."
             ) from error
         except (UnicodeDecodeError, OverflowError) as error:
             raise SourceError("The response of PostgreSQL has an unknown format.") from error
@@ -134,7 +139,7 @@ class PgTable:
 
 
 def open_table(text: str) -> PgTable:
-    """Return the table of ``pg://user@host/database?schema=…``.
+    """Return the table of ``pg://user@host/database?schema=…&table=…``.
 
     All other parameters, such as ``sslmode``, are passed to libpq.
 
@@ -150,7 +155,7 @@ def open_table(text: str) -> PgTable:
         raise SourceError(_FORM) from error
     if parts.fragment:
         raise SourceError(_FORM)
-    schema = given.pop("schema", _SCHEMA)
+    schema, table = given.pop("schema", _SCHEMA), given.pop("table", _TABLE)
     parameters = {
         "connect_timeout": "10",
         "application_name": "import_states",
@@ -169,7 +174,7 @@ def open_table(text: str) -> PgTable:
         parameters.setdefault("sslmode", "require")
     named = {name: value for name, value in parameters.items() if value}
     # Connected like a replica, because a standby can also serve as the source.
-    return PgTable(with_defaults(named, is_replica=True), schema)
+    return PgTable(with_defaults(named, is_replica=True), schema, table)
 
 
 _FORM: Final = (

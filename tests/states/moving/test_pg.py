@@ -94,6 +94,18 @@ def test_states_are_listed_with_their_documents(backend: Backend) -> None:
 
 
 @on_postgresql
+def test_table_can_have_another_name(backend: Backend) -> None:
+    """OpenTofu has an option for the name, so configurations can share a schema."""
+    backend.put("default", "{}")
+    backend.run("ALTER TABLE {schema}.states RENAME TO network")
+
+    source = open_source(f"{backend.address}&table=network")
+
+    assert [state.key for state in source.states()] == ["default"]
+    assert source.name.endswith(f"?schema={backend.schema}&table=network")
+
+
+@on_postgresql
 def test_states_are_paginated(backend: Backend) -> None:
     backend.run(
         "INSERT INTO {schema}.states (name, data) "
@@ -194,7 +206,7 @@ class TestSentences:
     def test_missing_table_is_reported(self) -> None:
         source = open_source(f"pg{URL.removeprefix('postgres')}?schema=none")
 
-        with pytest.raises(SourceError, match="The schema none has no table of the pg backend"):
+        with pytest.raises(SourceError, match="The schema none has no table states of the pg"):
             list(source.states())
 
     @on_postgresql
