@@ -25,11 +25,18 @@ class Folder(Bucket):
     @contextmanager
     def manifest(self) -> Iterator[Iterable[bytes]]:
         # Downloaded completely, because the connection would time out during the import.
-        with tempfile.TemporaryFile() as file:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - its end could raise the error again
+        try:
             with self._answering():
                 self._client.download_fileobj(self._bucket, self._folder + MANIFEST, file)
-            file.seek(0)
+            file.seek(0)  # writes the rest
+        except OSError as error:  # the disk of the temporary file is full
+            raise fault(error) from error
+        else:
             yield file
+        finally:
+            with suppress(OSError):
+                file.close()
 
     def read_file(self, path: str, limit: int) -> bytes:
         return self._content({"Bucket": self._bucket, "Key": self._folder + path}, limit)

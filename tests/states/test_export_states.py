@@ -337,6 +337,12 @@ def test_map_assigns_another_address_to_an_occupied_one(client: ApiClient, tmp_p
     assert [version.number for version in copy.versions.order_by("number")] == [1, 2, 3]
 
 
+def test_component_is_refused(client: ApiClient, tmp_path: Path) -> None:
+    export(tmp_path / "out")
+
+    assert "The source is an export" in run(tmp_path / "out", "--component", "network").error
+
+
 def test_locks_are_reported_but_not_exported(client: ApiClient, tmp_path: Path) -> None:
     lock = {"ID": lineage(9), "Who": "ada@laptop", "Operation": "OperationTypeApply"}
     path = f"/api/v1/state/{ADDRESSES['network/prod']}"

@@ -166,12 +166,18 @@ class Command(ServiceCommand):
 
 
 def _map(options: dict[str, Any], source: Source) -> Map:
+    is_export = isinstance(source, OwnExport)
     if options["component"] is not None:
+        if is_export:
+            raise CommandError(
+                "--component is for workspaces of another backend. The source is an export of "
+                "this service, which contains the addresses. --map can assign other addresses."
+            )
         return Map.of_workspaces(options["component"])
     if options["map"] is not None:
         return Map.read(options["map"])
-    if isinstance(source, OwnExport):
-        return Map([], [])  # the export contains the addresses
+    if is_export:
+        return Map([], [])
     return Map.of_remote() if options["source"].startswith("tfe:") else Map.default()
 
 

@@ -1,5 +1,8 @@
 """export_states to a bucket, and import_states from there: against moto's server."""
 
+import tempfile
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +70,15 @@ def test_interrupted_export_is_restarted(caller: ApiClient, folder: str, forgetf
     assert "left/manifest.jsonl.partial" not in names(forgetful)
     wipe()
     assert run(folder).error == ""
+
+
+def test_a_full_temporary_directory_is_reported(
+    caller: ApiClient, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(folder)
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(Path.open, Path("/dev/full"), "r+b"))
+
+    assert "No space left on device" in Run("--from", folder).error
 
 
 def test_missing_file_is_reported(caller: ApiClient, folder: str, forgetful: Store) -> None:
