@@ -157,6 +157,7 @@ class Bucket:
             ConnectionError,  # noqa: A004 - boto's own name
             HTTPClientError,
             NoCredentialsError,
+            ProxyConnectionError,
         )
         from botocore.parsers import ResponseParserError  # noqa: PLC0415 - of an extra
 
@@ -168,6 +169,10 @@ class Bucket:
             raise SourceError(
                 "The credentials for S3 are missing. Set AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
+            ) from error
+        except ProxyConnectionError as error:
+            raise SourceError(
+                f"{self._endpoint} does not respond through the proxy in HTTPS_PROXY."
             ) from error
         except (HTTPClientError, ConnectionError) as error:
             raise SourceError(

@@ -9,7 +9,7 @@ import weakref
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from infra_service.lib.error_text import reason_of
@@ -186,8 +186,10 @@ class WebClient:
                     # The text of other errors may contain a URL that grants access.
                     is_of_system = isinstance(cause, OSError)
                     reason = reason_of(cause) if is_of_system else type(cause).__name__
+                    proxy, _ = _proxy_of(address)
+                    way = " through the proxy {}:{}".format(*proxy) if proxy else ""
                     raise SourceError(
-                        f"{origin_of(address)} does not respond ({reason})."
+                        f"{origin_of(address)} does not respond{way} ({reason})."
                     ) from error
                 pause = 2.0**attempt
             else:
@@ -208,7 +210,10 @@ class WebClient:
         if body is not None:
             headers["Content-Type"] = "application/json"
         if origin not in self._connections:
-            self._connections[origin] = _new_connection(address)
+            proxy, login = _proxy_of(address)
+            self._connections[origin] = Connection(
+                address, proxy=proxy, proxy_login=login, keep=True
+            )
         deadline = Deadline(_ANSWER_SECONDS, _IDLE_SECONDS)
         return self._connections[origin].exchange(
             method, address, headers, body, deadline=deadline, limit=limit
@@ -229,14 +234,19 @@ class WebClient:
         return RefusedError(sentences.get(status, otherwise), status)
 
 
-def _new_connection(address: str) -> Connection:
-    """Return a connection through the environment's proxy, or a direct one for plain HTTP."""
+def _proxy_of(address: str) -> tuple[tuple[str, int] | None, str]:
+    """Return the host and port of the environment's proxy, and its ``user:password``, if any.
+
+    Plain HTTP, which only this machine may use, needs no proxy.
+    """
     parts = urlsplit(address)
     is_direct = parts.scheme == "http" or proxy_bypass(parts.hostname or "")
     proxy = "" if is_direct else getproxies().get("https", "")
+    if not proxy:
+        return None, ""
     way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    place = (way.hostname or "", way.port or 443) if proxy else None
-    return Connection(address, proxy=place, keep=True)
+    login = unquote(way.netloc.rpartition("@")[0])
+    return (way.hostname or "", way.port or 443), login
 
 
 def _close_all(connections: dict[str, Connection]) -> None:

@@ -6,6 +6,7 @@ a checked address. A later change of the name's addresses has no effect.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import io
@@ -77,7 +78,8 @@ class Connection(http.client.HTTPConnection):
 
     ``context`` is the TLS context. The default trusts the system's certificate authorities.
     ``check`` raises a FetchError to reject an address. ``proxy`` is the host and port of a
-    tunneling proxy (CONNECT). ``keep`` keeps the connection open for the next request.
+    tunneling proxy (CONNECT), and ``proxy_login`` its user name and password, ``user:password``.
+    ``keep`` keeps the connection open for the next request.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Connection(http.client.HTTPConnection):
         context: ssl.SSLContext | None = None,
         check: Callable[[Address], None] | None = None,
         proxy: tuple[str, int] | None = None,
+        proxy_login: str = "",
         keep: bool = False,
     ) -> None:
         parts = urlsplit(url)
@@ -95,7 +98,8 @@ class Connection(http.client.HTTPConnection):
         super().__init__(parts.hostname or "", parts.port or self.default_port)
         is_secure = parts.scheme == "https"
         self._context = (context or ssl.create_default_context()) if is_secure else None
-        self._check, self._proxy, self._keep = check, proxy, keep
+        self._check, self._keep = check, keep
+        self._proxy, self._proxy_login = proxy, proxy_login
         self._deadline, self._limit = Deadline(0), 0
         self._is_shut_down = False
 
@@ -183,7 +187,11 @@ class Connection(http.client.HTTPConnection):
     def _open_tunnel(self) -> None:
         host = f"[{self.host}]" if ":" in self.host else self.host
         place = f"{host}:{self.port}"
-        self.send(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode("ascii"))
+        lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+        if self._proxy_login:
+            login = base64.b64encode(self._proxy_login.encode()).decode()
+            lines.append(f"Proxy-Authorization: Basic {login}")
+        self.send("\r\n".join([*lines, "", ""]).encode("ascii"))
         with self.response_class(self.sock, method="CONNECT") as response:
             response.begin()
             if response.status not in range(200, 300):

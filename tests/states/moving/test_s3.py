@@ -302,6 +302,14 @@ class TestSentences:
         with pytest.raises(SourceError, match=r"does not respond\. Check AWS_ENDPOINT_URL"):
             list(open_source("s3://states").states())
 
+    def test_refused_proxy_is_reported(self, environment: pytest.MonkeyPatch) -> None:
+        environment.setenv("AWS_ENDPOINT_URL", "https://s3.example")
+        environment.setenv("AWS_MAX_ATTEMPTS", "1")
+        environment.setenv("https_proxy", f"http://ada:very-secret@127.0.0.1:{free_port()}")
+
+        with pytest.raises(SourceError, match="does not respond through the proxy in HTTPS_PROXY"):
+            list(open_source("s3://states").states())
+
     def test_plain_http_is_allowed_only_on_this_machine(
         self, environment: pytest.MonkeyPatch
     ) -> None:

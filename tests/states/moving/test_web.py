@@ -1,5 +1,7 @@
 """HTTP requests to other services: states.moving.web."""
 
+import base64
+import re
 import socket
 import ssl
 import threading
@@ -251,14 +253,18 @@ def test_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
         thread = threading.Thread(target=refuse, daemon=True)
         thread.start()
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        place = f"127.0.0.1:{proxy.getsockname()[1]}"
+        monkeypatch.setenv("https_proxy", f"http://ada:p%40ss@{place}")
         monkeypatch.setenv("no_proxy", "")
 
-        with pytest.raises(SourceError, match=r"https://gitlab\.example:443 does not respond"):
+        sentence = f"https://gitlab.example:443 does not respond through the proxy {place} (the"
+        with pytest.raises(SourceError, match=re.escape(sentence)):
             Web("https://gitlab.example").client.json("a")
         thread.join()
 
     assert received[0].startswith(b"CONNECT gitlab.example:443 ")
+    login = base64.b64encode(b"ada:p@ss")
+    assert b"\r\nProxy-Authorization: Basic %b\r\n\r\n" % login in received[0]
     assert TOKEN.encode() not in received[0]
 
 
