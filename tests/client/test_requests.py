@@ -214,6 +214,20 @@ def test_an_unreachable_service(tmp_path: Path, tokens: dict[str, str]) -> None:
     assert "Cannot reach" in other.run("states", "--timeout", "2", code=6).stderr
 
 
+def test_an_unreachable_proxy_is_named(tmp_path: Path, tokens: dict[str, str]) -> None:
+    proxy = f"127.0.0.1:{free_port()}"
+    variables = {"https_proxy": f"http://ada:very-secret@{proxy}"}
+    client = Client(tmp_path, "https://service.example", tokens["admin"], **variables)
+
+    refused = client.run("states", "--timeout", "1", code=6).stderr
+
+    assert f"https://service.example through the proxy {proxy}: Connection refused" in refused
+
+
+def test_the_longest_limit_is_accepted(through_front: Client) -> None:
+    through_front.run("states", "--timeout", "999999d")
+
+
 @pytest.mark.parametrize("slow", [silent, dripping])
 def test_ctrl_c_ends_the_wait(
     through_front: Client, front: Front, slow: Callable[[Front], Act]
