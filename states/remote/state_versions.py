@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from states.workspace_lookup import Workspace
 
 _MD5: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
-#: Seconds between intermediate versions of a long apply. Without this header, the `cloud` block
-#: stores no intermediate versions.
+#: Seconds between intermediate versions of a long apply. The `cloud` block stores no intermediate
+#: versions if the last response lacks this header, even the 404 before the first version.
 _SNAPSHOTS: Final = {"X-Terraform-Snapshot-Interval": "20"}
 _OF_WORKSPACE: Final = ("filter[organization][name]", "filter[workspace][name]")
 _UPLOAD: Final = "states.remote.upload"
@@ -107,14 +107,18 @@ class NewVersionViewSet(RemoteViewSet):
 
     required_scopes = {"create": Scope.STATE_WRITE, "current": Scope.STATE_READ}
 
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        """Return the headers of every response, including errors."""
+        return super().default_response_headers | _SNAPSHOTS
+
     def current(self, request: Request, **_path: str) -> Response:
         """Return the current version.
 
         Raises:
             StateVersionNotFound: the workspace has no version.
         """
-        document = version_document(current_of(self.workspace()), request)
-        return Response({"data": document}, headers=_SNAPSHOTS)
+        return Response({"data": version_document(current_of(self.workspace()), request)})
 
     def create(self, request: Request, **_path: str) -> Response:
         """Store the version with its document, or return URLs for the upload of the document.
@@ -140,7 +144,7 @@ class NewVersionViewSet(RemoteViewSet):
             new.store(uploads.of_envelope(given.state), workspace, actor)
             query = lookup.version_by_digest(state_id, given.md5)
             document = version_document(_version_of(query), request)
-        return Response({"data": document}, 201, headers=_SNAPSHOTS)
+        return Response({"data": document}, 201)
 
     def _pending(self, announced: _Announced) -> dict[str, Any]:
         capability = issue(caller_of(self.request), _UPLOAD, announced)

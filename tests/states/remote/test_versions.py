@@ -41,6 +41,15 @@ def test_an_uploaded_version_is_finalized_and_read_by_both_backends(
     assert remote.client.get(BACKEND).content == FIRST
 
 
+def test_intermediate_versions_are_requested_before_the_first_version(
+    remote: RemoteClient, locked: str
+) -> None:
+    """Terraform decides by the last response, which is a 404 during its first apply."""
+    current = remote.send("GET", f"workspaces/{locked}/current-state-version")
+
+    assert (current.status_code, current["X-Terraform-Snapshot-Interval"]) == (404, "20")
+
+
 def test_a_version_of_the_http_backend_is_read(remote: RemoteClient) -> None:
     assert remote.client.generic("POST", BACKEND, FIRST).status_code == 200
     found = remote.send("GET", "organizations/default/workspaces/network-prod").json()["data"]
