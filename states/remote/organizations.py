@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
@@ -12,7 +13,7 @@ from rest_framework.response import Response
 from apikeys import terraform_login
 from apikeys.authentication import caller_of
 from apikeys.scopes import Scope
-from infra_service.lib.api.jsonapi import MOST_LISTED, Page, page_of, resource
+from infra_service.lib.api.jsonapi import MOST_LISTED, Page, page_of, read_data, resource
 from states.models import Application
 from states.remote.views import READERS, RemoteViewSet, demand_any
 
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 _SERVICES: Final = dict.fromkeys(("state.v2", "tfe.v2", "tfe.v2.1", "tfe.v2.2"), "/api/v2/")
 #: The `cloud` block requires at least 2.5.
 _API_VERSION: Final = "2.6"
+
+
+class _ProjectAttributes(msgspec.Struct):
+    name: str
+
+
+class _Project(msgspec.Struct):
+    attributes: _ProjectAttributes
 
 
 class PublicViewSet(RemoteViewSet):
@@ -47,7 +56,10 @@ class PublicViewSet(RemoteViewSet):
 class OrganizationViewSet(RemoteViewSet):
     """Organizations: one for each application, and one for components without an application."""
 
-    required_scopes = dict.fromkeys(("list", "retrieve", "entitlements", "projects", "account"))
+    required_scopes = {
+        **dict.fromkeys(("list", "retrieve", "entitlements", "projects", "account")),
+        "create_project": Scope.STATE_WRITE,
+    }
 
     def list(self, request: Request) -> Response:
         """Return the configured organization and the applications.
@@ -83,6 +95,12 @@ class OrganizationViewSet(RemoteViewSet):
         """Return an empty list of projects. ``project`` in a `cloud` block has no effect."""
         self.organization()
         return Response(page_of([], number=1, size=1, total=0))
+
+    def create_project(self, request: Request, **_path: str) -> Response:
+        """Return the project without storing it. Clients create it before a workspace."""
+        self.organization()
+        name = read_data(request, _Project).attributes.name
+        return Response({"data": resource("projects", "prj-unused", {"name": name})}, 201)
 
     def account(self, request: Request) -> Response:
         """Return the owner of the token."""

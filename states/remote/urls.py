@@ -17,6 +17,7 @@ _PUBLIC, _ORGANIZATIONS = organizations.PublicViewSet, organizations.Organizatio
 _WORKSPACES, _VERSIONS = workspaces.WorkspaceViewSet, state_versions.VersionViewSet
 _NEW, _UPLOADS = state_versions.NewVersionViewSet, state_versions.UploadViewSet
 _JSON, _OUTPUTS = state_versions.JsonUploadViewSet, outputs.OutputViewSet
+_PROJECTS = {"get": "projects", "post": "create_project"}
 _TAGS = {"get": "tag_bindings", "patch": "bind_tags"}
 
 #: The routes under /api/v2/: path, name, view, and the action of each method.
@@ -26,7 +27,7 @@ ROUTES: tuple[tuple[str, str, Any, dict[str, str]], ...] = (
     (r"organizations", "organizations", _ORGANIZATIONS, {"get": "list"}),
     (_ORGANIZATION, "organization", _ORGANIZATIONS, {"get": "retrieve"}),
     (_ORGANIZATION + "/entitlement-set", "entitlements", _ORGANIZATIONS, {"get": "entitlements"}),
-    (_ORGANIZATION + "/projects", "projects", _ORGANIZATIONS, {"get": "projects"}),
+    (_ORGANIZATION + "/projects", "projects", _ORGANIZATIONS, _PROJECTS),
     (_ORGANIZATION + "/workspaces", "workspaces", _WORKSPACES, {"get": "list", "post": "create"}),
     (_BY_NAME, "workspace-by-name", _WORKSPACES, _WORKSPACE),
     (_BY_NAME + "/actions/safe-delete", "safe-delete-by-name", _WORKSPACES, {"post": "destroy"}),

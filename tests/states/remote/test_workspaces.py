@@ -321,6 +321,20 @@ def test_organizations_are_hidden_from_tokens_without_a_scope_for_states(
         assert error_of(other.send("GET", f"organizations/shop/{path}")) == "SCOPE_INSUFFICIENT"
 
 
+def test_a_project_has_no_effect(remote: RemoteClient) -> None:
+    """With ``project`` in its block, Terraform creates a missing project before a workspace."""
+    data: dict[str, Any] = {"type": "projects", "attributes": {"name": "platform team"}}
+    answer = remote.send("POST", "organizations/default/projects", data)
+    assert answer.status_code == 201
+    project = answer.json()["data"]
+    assert project["attributes"] == {"name": "platform team"}
+    assert remote.send("GET", "organizations/default/projects").json()["data"] == []
+
+    linked = {"project": {"data": {"type": "projects", "id": project["id"]}}}
+    data = {"type": "workspaces", "attributes": {"name": "network-prod"}, "relationships": linked}
+    assert remote.send("POST", WORKSPACES, data).status_code == 201
+
+
 def test_operations_and_renames_are_refused(remote: RemoteClient, workspace_id: str) -> None:
     for attributes in ({"execution-mode": "remote"}, {"operations": True}, {"name": "other"}):
         data = {"type": "workspaces", "attributes": attributes}
