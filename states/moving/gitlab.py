@@ -30,6 +30,10 @@ _NEXT: Final = re.compile(r'<([^<>]+)>;\s*rel="next"')
 #: deletions leave gaps in the serials. A gap of this length counts as the end.
 _LONGEST_GAP: Final = 100
 
+_REFUSED: Final = (
+    f"The token in {_TOKEN} cannot read the states of {{}}. The owner of the token needs the "
+    "Developer role in the project."
+)
 _STATES: Final = """
 query($project: ID!, $after: String) {
   project(fullPath: $project) {
@@ -59,16 +63,28 @@ class GitLab:
         self.name = f"{_SCHEME}{path}"
 
     def states(self) -> Iterator[SourceState]:
-        """Yield the states that have a version."""
+        """Yield the states that have a version, and each project whose states are unreadable.
+
+        Raises:
+            SourceError: the states of the only project are unreadable.
+        """
         with self._client.understanding():
             for project in self._projects():
                 below = text_of(project).removeprefix(self._path).strip("/")
+                is_empty = True
                 for state in self._of_project(project):
+                    is_empty = False
                     name, user = text_of(state["name"]), state["lockedByUser"]
                     holder = user["username"] if user else "an unknown client"
                     yield SourceState(
                         f"{below}/{name}" if below else name, holder if state["lockedAt"] else None
                     )
+                if is_empty and self._is_refused(project):
+                    problem = _REFUSED.format(project)
+                    if not below:
+                        raise SourceError(problem)
+                    problem += f" Or skip the project with a map: ignore = ['{below}/**']"
+                    yield SourceState(f"{below}/", problem=problem)
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         """Return the versions, oldest first. Only the newest version has a time and an author."""
@@ -156,16 +172,26 @@ class GitLab:
         while True:
             page = self._project(_STATES, project=project, after=after)["terraformStates"]
             if page is None:
-                raise SourceError(
-                    f"The token in {_TOKEN} cannot read the states of {project}. The owner of the "
-                    "token needs the Developer role, and the project must have GitLab's "
-                    "Infrastructure feature enabled."
-                )
+                return
             yield from (state for state in page["nodes"] if state["latestVersion"])
             if not page["pageInfo"]["hasNextPage"]:
                 return
             after = page["pageInfo"]["endCursor"]
             _check_new(after, known)
+
+    def _is_refused(self, project: str) -> bool:
+        """Return whether the token may not read the states, for which GitLab lists no states.
+
+        A project without GitLab's Infrastructure feature has no states.
+        """
+        try:
+            self._client.exists(_address(project, "state", 0))
+        except RefusedError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            found = self._client.json(f"{_API}/projects/{quote(project, safe='')}")
+            return bool(found.get("infrastructure_access_level") != "disabled")
+        return False
 
     def _project(self, query: str, **variables: str | None) -> dict[str, Any]:
         """Query a project through GraphQL.

@@ -70,6 +70,8 @@ class Import:
         # A list can contain a state twice if it changes between two pages.
         if self.map.is_ignored(state.key) or plan.find(state.key) is not None:
             return None
+        if state.problem:
+            return Row(state.key, result=FAILED, reason=state.problem)
         return self._planned(state, plan)
 
     def _planned(self, state: SourceState, plan: Plan) -> Row:

@@ -52,6 +52,7 @@ class SourceState:
     locked_by: str | None = None  # the owner of the source's lock; None if unlocked or unknown
     home: Destination | None = None  # the address in an export of this service, if no map matches
     origin: Origin | None = None  # set only for an export of this service
+    problem: str = ""  # the reason why the states below the key cannot be listed
 
 
 @dataclass(frozen=True, slots=True)

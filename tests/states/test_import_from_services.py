@@ -148,6 +148,17 @@ class TestGitLab:
         assert set(run("gitlab:acme", "--map", map_file).results.values()) == {"unchanged"}
         assert len(service.documents) == 6
 
+    def test_a_project_of_others_fails_unless_a_map_ignores_it(
+        self, service: GitLabService, map_file: Path
+    ) -> None:
+        service.projects["acme/shop"], service.hidden = [], {"acme/shop"}
+        done = run("gitlab:acme", "--map", map_file)
+        map_file.write_text(f"ignore = ['shop/**']\n{map_file.read_text()}")
+
+        assert done.error == "not imported: 1 of 3 states"
+        assert done.results["shop/"] == "failed"
+        assert run("gitlab:acme", "--map", map_file).error == ""
+
     def test_wrong_token_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GITLAB_TOKEN", "glpat-wrong")
 

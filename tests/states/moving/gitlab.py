@@ -32,8 +32,10 @@ class GitLabService:
 
     projects: dict[str, list[Kept]]
     page_size: int = 2
-    #: Whether the token's owner has the Developer role.
-    may_see_states: bool = True
+    #: Projects in which the token's owner lacks the Developer role.
+    hidden: set[str] = field(default_factory=set)
+    #: Projects without the Infrastructure feature.
+    disabled: set[str] = field(default_factory=set)
     documents: list[str] = field(default_factory=list)
 
     def answer(self, request: Request) -> Reply:
@@ -45,8 +47,9 @@ class GitLabService:
         match parts:
             case ["projects", project]:
                 path = unquote(project)
-                found = path in self.projects
-                return Reply(200, {"path_with_namespace": path}) if found else NOT_FOUND
+                level = "disabled" if path in self.disabled else "enabled"
+                shown = {"path_with_namespace": path, "infrastructure_access_level": level}
+                return Reply(200, shown) if path in self.projects else NOT_FOUND
             case ["groups", group, "projects"]:
                 return self._group(unquote(group), request)
             case ["projects", project, "terraform", "state", name, "versions", serial]:
@@ -75,7 +78,8 @@ class GitLabService:
     def _graphql(self, project: str, after: str | None = None, name: str | None = None) -> Reply:
         if project not in self.projects:
             return Reply(200, {"data": {"project": None}})
-        kept = self.projects[project]
+        refused = project in self.hidden | self.disabled
+        kept = [] if refused else self.projects[project]
         if name is not None:
             one = next((_shown(state) for state in kept if state.name == name), None)
             return Reply(200, {"data": {"project": {"terraformState": one}}})
@@ -87,10 +91,11 @@ class GitLabService:
                 "endCursor": str(first + self.page_size),
             },
         }
-        shown = states if self.may_see_states else None
-        return Reply(200, {"data": {"project": {"terraformStates": shown}}})
+        return Reply(200, {"data": {"project": {"terraformStates": states}}})
 
     def _version(self, project: str, name: str, serial: int, method: str) -> Reply:
+        if project in self.hidden | self.disabled:
+            return Reply(403, {"message": "403 Forbidden"})
         for state in self.projects.get(project, ()):
             if state.name == name and serial in state.versions:
                 if method == "GET":

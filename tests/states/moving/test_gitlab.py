@@ -177,10 +177,23 @@ class TestSentences:
             list(open_source("gitlab:none").states())
 
     def test_insufficient_role_is_reported(self, source: GitLab, service: GitLabService) -> None:
-        service.may_see_states = False
+        service.hidden = {"acme/network"}
 
         with pytest.raises(SourceError, match="needs the Developer role"):
             list(source.states())
+
+    @pytest.mark.usefixtures("replay")
+    def test_insufficient_role_in_a_project_of_a_group_is_reported(
+        self, service: GitLabService
+    ) -> None:
+        """GitLab lists no states instead of an error."""
+        service.hidden, service.disabled = {"acme/network"}, {"acme/shop/web"}
+
+        (state,) = open_source("gitlab:acme").states()
+
+        assert state.key == "network/"
+        assert state.problem.startswith("The token in GITLAB_TOKEN cannot read the states of acme/")
+        assert state.problem.endswith("skip the project with a map: ignore = ['network/**']")
 
     def test_graphql_error_is_reported(self, source: GitLab, replay: Replay) -> None:
         project = Reply(200, {"path_with_namespace": "acme/network"})
