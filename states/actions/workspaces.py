@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from rest_framework.exceptions import APIException
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from apikeys.actors import Actor
+    from states.addresses import Names
     from states.targets import StateTarget
+
+#: A record without a stored name, which says nothing about the workspace of a state with versions.
+_EMPTY: Final[dict[str, Any]] = {"tags": {}}
 
 
 @compare_and_swap(WriteConflict)
@@ -60,15 +65,27 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
 
 
 @compare_and_swap(WriteConflict)
-def keep_name(*, target: StateTarget, name: str, actor: Actor) -> None:
-    """Store the name of an imported workspace if it cannot be derived from the state's slugs.
+def keep_imported(
+    *, target: StateTarget, names: Names, name: str | None, tags: Mapping[str, str], actor: Actor
+) -> None:
+    """Store the tags of an imported workspace, and its name if the name yields the state's slugs.
+
+    A state that already has a workspace record stays unchanged. Invalid tags are omitted.
 
     Raises:
         WriteConflict: every attempt lost to a concurrent write.
     """
-    record, state = workspaces.record_of(name, {}), target.find(actor)
-    if "name" in record and state is not None and state.workspace is None:
-        _write(state, record, actor, "workspace.create", name=name)
+    is_own = (
+        name is not None
+        and workspaces.is_name(name)
+        and workspaces.names_of(name, names.application) == names
+    )
+    kept = name if name is not None and is_own else workspaces.name_of(names)
+    valid = ((key, value) for key, value in tags.items() if workspaces.is_tag_key(key))
+    record = workspaces.record_of(kept, dict(islice(valid, workspaces.MOST_TAGS)))
+    state = target.find(actor)
+    if record != _EMPTY and state is not None and state.workspace is None:
+        _write(state, record, actor, "workspace.create", name=kept)
 
 
 def _check_number(tags: Mapping[str, str]) -> None:

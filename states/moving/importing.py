@@ -21,7 +21,7 @@ from states.actions.importing import (
     import_version,
     outstanding,
 )
-from states.actions.workspaces import keep_name
+from states.actions.workspaces import keep_imported
 from states.document import foreign
 from states.document.uploads import Upload, demanding_utf8
 from states.keeping import verification
@@ -183,8 +183,14 @@ class Import:
             ) from error
         found = finish_import(destination=destination, origin=self._origin(state), actor=self.actor)
         name_as_before(destination=destination, state_id=found.pk, actor=self.actor)
-        if self.map.keeps_names:
-            keep_name(target=StateTarget.of(found), name=state.key, actor=self.actor)
+        if state.workspace is not None and destination.names is not None:
+            keep_imported(
+                target=StateTarget.of(found),
+                names=destination.names,
+                name=state.workspace.name,
+                tags=state.workspace.tags,
+                actor=self.actor,
+            )
         result = IMPORTED if rest else UNCHANGED
         return replace(row, result=result, outstanding=0, imported=done, state_id=str(found.pk))
 

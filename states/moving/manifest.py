@@ -28,6 +28,7 @@ Number = Annotated[int, msgspec.Meta(ge=1, le=2**30)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PlainPath = Annotated[str, msgspec.Meta(pattern=r"\A[^\x00]*\Z")]
 Title = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[^\x00]*\Z")]
+TagValue = Annotated[str, msgspec.Meta(max_length=256, pattern=r"\A[^\x00]*\Z")]
 
 MANIFEST: Final = "manifest.jsonl"
 #: The name of the manifest while the export is incomplete.
@@ -95,6 +96,13 @@ class ExportedVersion(msgspec.Struct, frozen=True):
         )
 
 
+class ExportedWorkspace(msgspec.Struct, frozen=True):
+    """The record of a workspace in the remote backend: its tags, and its stored name, if any."""
+
+    tags: dict[str, TagValue]
+    name: str | None = None
+
+
 class ExportedState(msgspec.Struct, frozen=True):
     """A state: ids, slugs and names of its catalogue entries, and its versions, oldest first."""
 
@@ -110,6 +118,7 @@ class ExportedState(msgspec.Struct, frozen=True):
     environment_name: Title
     path: str
     versions: list[ExportedVersion]
+    workspace: ExportedWorkspace | None = None
 
     @classmethod
     def of(cls, state: State, versions: list[ExportedVersion]) -> ExportedState:
@@ -127,6 +136,7 @@ class ExportedState(msgspec.Struct, frozen=True):
             environment_name=state.environment.name,
             path=path_of(state),
             versions=versions,
+            workspace=None if state.workspace is None else ExportedWorkspace(**state.workspace),
         )
 
     @property

@@ -74,9 +74,6 @@ class Rule:
 class Map:
     """The mapping of keys to states, and the keys to ignore."""
 
-    #: Whether keys are workspace names, which the remote backend continues to use.
-    keeps_names = False
-
     def __init__(self, rules: list[Rule], ignored: list[re.Pattern[str]]) -> None:
         self._rules, self._ignored = rules, ignored
 
@@ -142,8 +139,6 @@ class Map:
 
 class _RemoteMap(Map):
     """A map that keeps workspace names."""
-
-    keeps_names = True
 
     def names(self, key: str) -> Names | None:
         return workspaces.names_of(key) if workspaces.is_name(key) else None

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from states.actions.destinations import Destination
 from states.actions.importing import Origin
 from states.moving import manifest
-from states.moving.sources import SourceError, SourceState, SourceVersion, moment_of
+from states.moving.sources import (
+    SourceError,
+    SourceState,
+    SourceVersion,
+    SourceWorkspace,
+    moment_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,7 +74,11 @@ class OwnExport:
                 )
                 files = {str(version.id): version for version in state.versions}
                 origin = Origin(source, str(state.id), _former(state))
-                yield _Exported(state.path, home=home, origin=origin, files=files)
+                record = state.workspace
+                workspace = None if record is None else SourceWorkspace(record.name, record.tags)
+                yield _Exported(
+                    state.path, home=home, origin=origin, workspace=workspace, files=files
+                )
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         files = cast("_Exported", state).files

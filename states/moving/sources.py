@@ -47,11 +47,20 @@ class ChangedError(SourceError):
 
 
 @dataclass(frozen=True, slots=True)
+class SourceWorkspace:
+    """A workspace of a remote backend. The name is None if the state's address determines it."""
+
+    name: str | None
+    tags: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class SourceState:
     key: str  # a path, an object key or a workspace name, which map.toml maps to a state
     locked_by: str | None = None  # the owner of the source's lock; None if unlocked or unknown
     home: Destination | None = None  # the address in an export of this service, if no map matches
     origin: Origin | None = None  # set only for an export of this service
+    workspace: SourceWorkspace | None = None  # the workspace of a remote backend
     problem: str = ""  # the reason why the states below the key cannot be listed
 
 

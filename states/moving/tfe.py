@@ -13,6 +13,7 @@ from states.moving.sources import (
     SourceError,
     SourceState,
     SourceVersion,
+    SourceWorkspace,
     moment_of,
     text_of,
 )
@@ -57,7 +58,13 @@ class Organization:
                 attributes = workspace["attributes"]
                 is_locked = attributes.get("locked", False)
                 holder = _related(workspace, "locked-by", included) or "an unknown client"
-                yield SourceState(text_of(attributes["name"]), holder if is_locked else None)
+                name = text_of(attributes["name"])
+                tags = dict.fromkeys(map(text_of, attributes.get("tag-names") or ()), "")
+                yield SourceState(
+                    name,
+                    holder if is_locked else None,
+                    workspace=SourceWorkspace(name, tags),
+                )
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         """Return the versions that have a document, oldest first."""

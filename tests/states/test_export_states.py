@@ -129,6 +129,7 @@ def test_manifest_describes_the_export(client: ApiClient, tmp_path: Path) -> Non
         "component_name": "cart",
         "environment_name": "prod",
         "path": "shop/cart/prod.tfstate",
+        "workspace": None,
         "versions": [
             {
                 "id": str(version.pk),
@@ -301,6 +302,28 @@ def test_failed_first_version_leaves_no_records(
     assert not State.objects.exists()
     assert not Component.objects.exists()
     assert not Environment.objects.exists()
+
+
+def test_workspaces_keep_their_names_and_tags(client: ApiClient, tmp_path: Path) -> None:
+    State.objects.filter(component__slug="network").update(
+        workspace={"name": "Network-PROD", "tags": {"team": "web"}}
+    )
+    State.objects.filter(component__slug="cart").update(
+        workspace={"name": "Cart-PROD", "tags": {"team": "shop"}}
+    )
+    export(tmp_path / "out")
+    wipe()
+    (tmp_path / "map.toml").write_text(
+        '[[map]]\npattern = "shop/{component}/{environment}.tfstate"\nenvironment = "dev"\n'
+    )
+
+    assert run(tmp_path / "out", "--map", tmp_path / "map.toml").error == ""
+
+    records = dict(State.objects.values_list("component__slug", "workspace"))
+    assert records.pop("network") == {"name": "Network-PROD", "tags": {"team": "web"}}
+    # At another address, the name would not find the state.
+    assert records.pop("cart") == {"tags": {"team": "shop"}}
+    assert set(records.values()) == {None}
 
 
 def test_versions_older_than_the_current_are_not_imported(

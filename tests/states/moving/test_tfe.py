@@ -8,6 +8,7 @@ import pytest
 from states.moving.sources import (
     SourceError,
     SourceState,
+    SourceWorkspace,
     TooLargeError,
     open_source,
 )
@@ -23,7 +24,7 @@ DOCUMENTS = [b'{"serial": %d}' % serial for serial in (1, 2, 3)]
 def service() -> TfeService:
     return TfeService(
         [
-            Workspace("network-prod", DOCUMENTS),
+            Workspace("network-prod", DOCUMENTS, tags=("team",)),
             Workspace("network-dev", DOCUMENTS[:1], locked_by="grace"),
             Workspace("new", []),
         ]
@@ -64,8 +65,8 @@ def read(source: Organization, name: str, most: int | None = None) -> list[bytes
 def test_workspaces_with_a_state_are_listed(source: Organization) -> None:
     assert source.name == "tfe:acme"
     assert list(source.states()) == [
-        SourceState("network-prod"),
-        SourceState("network-dev", locked_by="grace"),
+        SourceState("network-prod", workspace=SourceWorkspace("network-prod", {"team": ""})),
+        SourceState("network-dev", locked_by="grace", workspace=SourceWorkspace("network-dev", {})),
     ]
 
 
@@ -120,8 +121,8 @@ def test_otf_is_supported(otf: TfeService, monkeypatch: pytest.MonkeyPatch) -> N
         source = opened()
 
         assert list(source.states()) == [
-            SourceState("network-prod"),
-            SourceState("new", locked_by="an unknown client"),
+            SourceState("network-prod", workspace=SourceWorkspace("network-prod", {})),
+            SourceState("new", locked_by="an unknown client", workspace=SourceWorkspace("new", {})),
         ]
         assert read(source, "network-prod") == DOCUMENTS
         assert source.versions(SourceState("network-prod"), 1)[0].author == ""

@@ -26,6 +26,7 @@ class Workspace:
     documents: list[bytes]
     locked_by: str | None = None
     statuses: list[str] | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass
@@ -77,7 +78,11 @@ class TfeService:
     def _workspace(self, workspace: Workspace) -> dict[str, Any]:
         shown: dict[str, Any] = {
             "id": f"ws-{workspace.name}",
-            "attributes": {"name": workspace.name, "locked": workspace.locked_by is not None},
+            "attributes": {
+                "name": workspace.name,
+                "locked": workspace.locked_by is not None,
+                "tag-names": list(workspace.tags),
+            },
         }
         if not self.is_otf:
             newest = {"id": f"sv-{workspace.name}-0"} if workspace.documents else None

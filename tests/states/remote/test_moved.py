@@ -24,13 +24,15 @@ def test_each_workspace_keeps_its_name(
 ) -> None:
     settings.REMOTE_ORGANIZATION = tfe.ORGANIZATION  # type: ignore[attr-defined]
     histories = {name: [document(n, name) for n in (1, 2)] for name in NAMES}
-    service = TfeService([Workspace(*each) for each in histories.items()], is_otf=True)
+    tagged = Workspace("tagged-prod", [document(1)], tags=("team:web", "é"))
+    workspaces = [*(Workspace(*each) for each in histories.items()), tagged]
+    service = TfeService(workspaces, is_otf=True)
     with Replay(service.answer) as replay:
         monkeypatch.setenv("TFE_ADDRESS", replay.url)
         monkeypatch.setenv("TFE_TOKEN", tfe.TOKEN)
         assert run("tfe://acme", "--history", "all").error == ""
 
-    assert State.objects.count() == len(NAMES)
+    assert State.objects.count() == len(workspaces)
     remote = RemoteClient(client_with("state:read"))
     for name in (*ODD, NAMES[-1]):
         found = remote.send("GET", f"organizations/acme/workspaces/{name}").json()["data"]
@@ -40,6 +42,8 @@ def test_each_workspace_keeps_its_name(
         versions = remote.send("GET", f"state-versions?{query}").json()["data"]
         assert [version["attributes"]["serial"] for version in versions] == [2, 1]
     listed = remote.send("GET", "organizations/acme/workspaces?page[size]=100&page[number]=2")
-    assert listed.json()["meta"]["pagination"]["total-count"] == len(NAMES)
+    assert listed.json()["meta"]["pagination"]["total-count"] == len(workspaces)
+    by_tag = remote.send("GET", "organizations/acme/workspaces?search[tags]=team:web")
+    assert [item["attributes"]["name"] for item in by_tag.json()["data"]] == ["tagged-prod"]
     prefixed = remote.send("GET", "organizations/acme/workspaces?search[name]=Billing_")
     assert [item["attributes"]["name"] for item in prefixed.json()["data"]] == ["Billing_API-Prod"]
