@@ -160,7 +160,9 @@ LARGE = 8 * 1024 * 1024
 
 @pytest.mark.parametrize(("size", "is_kept"), [(LARGE - 1, True), (LARGE, False)])
 @pytest.mark.parametrize("way", ["sent", "received"])
-def test_large_values_end_a_connection(size: int, way: str, is_kept: bool) -> None:
+def test_large_values_end_a_connection(
+    size: int, way: str, is_kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """Else each connection of the pool would keep buffers of the largest that it has carried."""
     pid: Any = None
     with connection.cursor() as cursor:
@@ -174,6 +176,7 @@ def test_large_values_end_a_connection(size: int, way: str, is_kept: bool) -> No
     for _ in range(30):
         pids.add(backend_pid())
     assert (pid in pids) is is_kept
+    assert caplog.records == []  # the end of the connection is no fault
 
 
 def test_requests_are_limited_in_time_and_commands_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

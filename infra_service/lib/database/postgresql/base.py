@@ -244,7 +244,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if self._is_lost or connection.closed:
             stale_connections.drop_all(connection)
         elif self._is_discarded:
-            connection.close()
+            connection._created_at = 0.0  # the pool closes it as too old, without a warning
         self._is_discarded = self._is_lost = False
         connection._pool.putconn(
             connection
