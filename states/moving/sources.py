@@ -163,5 +163,12 @@ def open_source(text: str) -> Source:
     """
     found = (opener for prefix, opener in _OPENERS.items() if text.startswith(prefix))
     module, function = next(found, _DIRECTORY)
+    scheme, separator, _ = text.partition("://")
+    if separator and (module, function) == _DIRECTORY:
+        # The rest can contain a password, as in the conn_str of Terraform's pg backend.
+        raise SourceError(
+            f"{scheme}:// is not a source. Sources are a directory, s3://bucket/prefix, "
+            "pg://user@host/database, gitlab:group/project and tfe:organization."
+        )
     open_: Callable[[str], Source] = getattr(import_module(f"states.moving.{module}"), function)
     return open_(text)

@@ -95,6 +95,14 @@ def test_each_document_is_imported_unchanged_at_the_address_of_its_folder(
         assert answer.content == (tree / name / "terraform.tfstate").read_bytes()
 
 
+@pytest.mark.parametrize("scheme", ["postgres", "gs", "https"])
+def test_unknown_sources_are_refused_without_their_password(scheme: str) -> None:
+    done = run(f"{scheme}://ada:very-secret@db.example/terraform")
+
+    assert f"{scheme}:// is not a source. Sources are a directory" in done.error
+    assert "very-secret" not in done.error
+
+
 def test_dry_run_writes_nothing(tree: Path) -> None:
     done = Run("--from", tree, "--dry-run")
 
