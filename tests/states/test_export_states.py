@@ -461,6 +461,14 @@ def test_new_parents_are_closed_too(client: ApiClient, tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
 
 
+def test_unknown_targets_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(CommandError, match="gs:// is not supported"):
+        export("gs://bucket/exported")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_is_reported(
     client: ApiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

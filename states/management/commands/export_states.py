@@ -86,6 +86,9 @@ class Command(ServiceCommand):
 
 def _target(text: str) -> Target:
     if not text.startswith("s3://"):
+        scheme, separator, _ = text.partition("://")
+        if separator:  # otherwise, the export would be in a folder of this name
+            raise CommandError(f"{scheme}:// is not supported. Use a directory or s3://bucket.")
         return DirectoryTarget(Path(text).absolute())
     from states.moving.export_bucket import BucketTarget  # noqa: PLC0415 - it needs an extra
 
