@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote, urlencode
@@ -17,7 +18,7 @@ from states.moving.sources import (
     moment_of,
     text_of,
 )
-from states.moving.web import WebClient
+from states.moving.web import RefusedError, WebClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,11 +61,24 @@ class Organization:
                 holder = _related(workspace, "locked-by", included) or "an unknown client"
                 name = text_of(attributes["name"])
                 tags = dict.fromkeys(map(text_of, attributes.get("tag-names") or ()), "")
+                tags |= self._bindings(workspace["id"])
                 yield SourceState(
                     name,
                     holder if is_locked else None,
                     workspace=SourceWorkspace(name, tags),
                 )
+
+    def _bindings(self, workspace_id: str) -> dict[str, str]:
+        """Return the tags of a workspace with their values, which older services do not have."""
+        path = f"{_API}/workspaces/{quote(workspace_id, safe='')}/tag-bindings"
+        try:
+            found = self._client.json(path)["data"]
+        except RefusedError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            return {}
+        pairs = (binding["attributes"] for binding in found)
+        return {text_of(pair["key"]): text_of(pair.get("value") or "") for pair in pairs}
 
     def versions(self, state: SourceState, most: int | None) -> list[SourceVersion]:
         """Return the versions that have a document, oldest first."""

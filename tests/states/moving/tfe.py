@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.states.moving.replay import Replay, Reply, Request
@@ -26,7 +26,7 @@ class Workspace:
     documents: list[bytes]
     locked_by: str | None = None
     statuses: list[str] | None = None
-    tags: tuple[str, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -44,11 +44,18 @@ class TfeService:
                 shown = [self._workspace(one) for one in self.workspaces]
                 users = [one.locked_by for one in self.workspaces if one.locked_by]
                 return self._page(shown, users, request)
+            case ["workspaces", id_, "tag-bindings"] if not self.is_otf:
+                return self._bindings(id_)
             case ["state-versions"]:
                 return self._versions(request)
             case ["state-versions", version_id, "download"]:
                 return self._download(version_id)
         return NOT_FOUND
+
+    def _bindings(self, workspace_id: str) -> Reply:
+        (tags,) = (one.tags for one in self.workspaces if f"ws-{one.name}" == workspace_id)
+        shown = [{"attributes": {"key": key, "value": value}} for key, value in tags.items()]
+        return Reply(200, {"data": shown})
 
     def _versions(self, request: Request) -> Reply:
         assert request.query["filter[organization][name]"] == ORGANIZATION

@@ -24,7 +24,7 @@ def test_each_workspace_keeps_its_name(
 ) -> None:
     settings.REMOTE_ORGANIZATION = tfe.ORGANIZATION  # type: ignore[attr-defined]
     histories = {name: [document(n, name) for n in (1, 2)] for name in NAMES}
-    tagged = Workspace("tagged-prod", [document(1)], tags=("team:web", "é"))
+    tagged = Workspace("tagged-prod", [document(1)], tags={"team:web": "", "é": ""})
     workspaces = [*(Workspace(*each) for each in histories.items()), tagged]
     service = TfeService(workspaces, is_otf=True)
     with Replay(service.answer) as replay:
