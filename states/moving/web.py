@@ -238,15 +238,21 @@ def _proxy_of(address: str) -> tuple[tuple[str, int] | None, str]:
     """Return the host and port of the environment's proxy, and its ``user:password``, if any.
 
     Plain HTTP, which only this machine may use, needs no proxy.
+
+    Raises:
+        SourceError: the address of the proxy is invalid.
     """
     parts = urlsplit(address)
     is_direct = parts.scheme == "http" or proxy_bypass(parts.hostname or "")
     proxy = "" if is_direct else getproxies().get("https", "")
     if not proxy:
         return None, ""
-    way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    login = unquote(way.netloc.rpartition("@")[0])
-    return (way.hostname or "", way.port or 443), login
+    try:
+        way = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        place = (way.hostname or "", way.port or 443)
+    except ValueError as error:
+        raise SourceError("HTTPS_PROXY must have the form http://host:port.") from error
+    return place, unquote(way.netloc.rpartition("@")[0])
 
 
 def _close_all(connections: dict[str, Connection]) -> None:

@@ -268,6 +268,14 @@ def test_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TOKEN.encode() not in received[0]
 
 
+def test_invalid_proxy_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://ada:very-secret@proxy.example:99999")
+    monkeypatch.setenv("no_proxy", "")
+
+    with pytest.raises(SourceError, match=r"^HTTPS_PROXY must have the form http://host:port\.$"):
+        Web("https://gitlab.example").client.json("a")
+
+
 def test_untrusted_certificate_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = self_signed(tmp_path, "127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
