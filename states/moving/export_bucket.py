@@ -27,12 +27,10 @@ class Folder(Bucket):
         # Downloaded completely, because the connection would time out during the import.
         file = tempfile.TemporaryFile()  # noqa: SIM115 - its end could raise the error again
         try:
-            with self._answering():
-                self._client.download_fileobj(self._bucket, self._folder + MANIFEST, file)
-            file.seek(0)  # writes the rest
-        except OSError as error:  # the disk of the temporary file is full
-            raise fault(error) from error
-        else:
+            with converting_errors():  # the disk of the temporary file can be full
+                with self._answering():
+                    self._client.download_fileobj(self._bucket, self._folder + MANIFEST, file)
+                file.seek(0)  # writes the rest
             yield file
         finally:
             with suppress(OSError):
