@@ -31,7 +31,9 @@ class HousekeepingPartQuerySet(models.QuerySet["HousekeepingPart"]):
         """Acquire the lease of a part. Return the holder's id, or None if the part is leased."""
         self.get_or_create(name=name)
         now, holder = timezone.now(), uuid.uuid4()
-        free = Q(leased_until=None) | Q(leased_until__lte=now)
+        # A much later time is from before the clock was set back.
+        is_invalid = Q(leased_until__gt=now + 2 * LEASE)
+        free = Q(leased_until=None) | Q(leased_until__lte=now) | is_invalid
         is_claimed = self.filter(free, name=name).update(holder=holder, leased_until=now + LEASE)
         return holder if is_claimed else None
 

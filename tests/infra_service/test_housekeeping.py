@@ -252,6 +252,14 @@ def test_part_runs_in_a_single_process_at_a_time(db: None) -> None:
     assert not HousekeepingPart.objects.keep("tokens", holder, 1)
 
 
+def test_lease_from_before_the_clock_was_set_back_is_free(db: None) -> None:
+    assert HousekeepingPart.objects.claim("tokens") is not None
+    HousekeepingPart.objects.update(leased_until=timezone.now() + dt.timedelta(days=365))
+
+    assert HousekeepingPart.objects.claim("tokens") is not None
+    assert HousekeepingPart.objects.claim("tokens") is None
+
+
 def test_process_without_the_lease_stops(db: None, replace: Any) -> None:
     def slow() -> Iterator[int]:
         yield 1
