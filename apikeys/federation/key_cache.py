@@ -110,22 +110,29 @@ def _inline(issuer: Issuer) -> KeySet:
 
 def _known(issuer: Issuer) -> KeySet | None:
     """Return the keys in the row, unless they are too old."""
-    fetched_at = issuer.key_set_fetched_at
-    is_too_old = fetched_at is None or fetched_at <= timezone.now() - KEPT
-    return None if is_too_old else issuer.key_set
+    return issuer.key_set if _is_within(issuer.key_set_fetched_at, KEPT) else None
 
 
 def _is_fresh(issuer: Issuer) -> bool:
-    fetched_at = issuer.key_set_fetched_at
-    return fetched_at is not None and fetched_at > timezone.now() - FRESH
+    return _is_within(issuer.key_set_fetched_at, FRESH)
+
+
+def _is_within(moment: dt.datetime | None, age: dt.timedelta) -> bool:
+    """Return whether the time is at most this long ago.
+
+    The clocks of servers differ by seconds. A later time is from before a clock was set back, and
+    must not delay a fetch until that time.
+    """
+    return moment is not None and -PAUSE <= timezone.now() - moment < age
 
 
 def _begin_fetch(issuer: Issuer) -> bool:
     """Record the start of a fetch. Return False if another fetch started within the interval."""
-    now = timezone.now()
-    if issuer.key_set_asked_at is not None and issuer.key_set_asked_at > now - PAUSE:
+    if _is_within(issuer.key_set_asked_at, PAUSE):
         return False
-    due = Q(key_set_asked_at=None) | Q(key_set_asked_at__lte=now - PAUSE)
+    now = timezone.now()
+    recent = Q(key_set_asked_at__gt=now - PAUSE, key_set_asked_at__lte=now + PAUSE)
+    due = Q(key_set_asked_at=None) | ~recent
     return bool(Issuer.objects.filter(due, pk=issuer.pk).update(key_set_asked_at=now))
 
 
@@ -166,6 +173,6 @@ def _wait_for_fetch(issuer: Issuer) -> None:
 
 def _is_being_fetched(issuer: Issuer) -> bool:
     requested_at, settled_at = issuer.key_set_asked_at, issuer.key_set_settled_at
-    if requested_at is None or requested_at <= timezone.now() - _LOST_AFTER:
+    if requested_at is None or not _is_within(requested_at, _LOST_AFTER):
         return False
     return settled_at is None or settled_at < requested_at

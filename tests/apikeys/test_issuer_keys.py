@@ -123,6 +123,19 @@ def test_unknown_keys_are_fetched_at_most_twice_a_minute(pipeline: Pipeline) -> 
     assert why() == "key_unknown"
 
 
+def test_clock_that_was_set_back_delays_no_fetch(pipeline: Pipeline) -> None:
+    pipeline.exchange()
+    new = Key("two")
+    pipeline.server.keys.append(new)
+    later(-HOUR)  # the last fetch was an hour ahead, and did not end before the clock was set back
+    Issuer.objects.update(key_set_settled_at=timezone.now())
+
+    assert pipeline.exchange(sign(claims_of("GITHUB", pipeline.server.url), new)).status_code == 200
+
+    assert pipeline.server.requested[KEYS] == 2
+    assert pipeline.issuer.key_set_fetched_at <= timezone.now()
+
+
 def test_keys_go_on_while_the_issuer_is_away_for_an_hour(pipeline: Pipeline) -> None:
     pipeline.exchange()
     pipeline.server.answers(DISCOVERY, fails)
