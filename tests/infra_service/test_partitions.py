@@ -106,6 +106,21 @@ def test_months_without_partitions_become_one_partition() -> None:
     assert months_ready(TABLE) == AHEAD
 
 
+def test_event_of_a_clock_in_the_far_future_does_not_extend_a_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock was ten years ahead for a moment."""
+    made = event(month_of(timezone.now(), later=120))
+    next_month = month_of(timezone.now(), later=1)
+    monkeypatch.setattr(timezone, "now", lambda: next_month)
+
+    assert create_ahead(TABLE) == 1
+
+    assert months_ready(TABLE) == AHEAD
+    assert partitions_of(TABLE)[-1].upper == first_id(month_of(next_month, later=AHEAD + 1))
+    assert place(made) == f"{TABLE}_default"
+
+
 @pytest.mark.parametrize("failure", [OperationalError, KeyboardInterrupt])
 def test_failed_adoption_leaves_no_limit(
     monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]

@@ -129,12 +129,14 @@ def is_owned(table: str) -> bool:
 def create_ahead(table: str) -> int:
     """Create missing partitions of the current and the next ``AHEAD`` months. Return their number.
 
-    Rows in the default partition are not moved: the default partition becomes their partition.
+    Rows in the default partition are not moved: the default partition becomes their partition. If
+    all of them are from later months, from before a clock was set back, they stay there. Otherwise,
+    the partition would contain the months until then, and would not be archived before.
     """
     (*_, newest), created = partitions_of(table), 0
     months = [month_of(timezone.now(), later=number) for number in range(AHEAD + 2)]
-    last = _last_by_default(table)
-    if last is not None:
+    first, last = _ends_of_default(table)
+    if first is not None and last is not None and first < first_id(months[-1]):
         # Clients insert rows until the last step, possibly in the next month.
         end = month_of(max(timezone.now(), moment_of(last)), later=2)
         newest = _adopt_default(newest, first_id(end))
@@ -199,12 +201,14 @@ def _has_limit(table: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _last_by_default(table: str) -> uuid.UUID | None:
-    """Return the greatest id in the default partition."""
+def _ends_of_default(table: str) -> tuple[uuid.UUID | None, uuid.UUID | None]:
+    """Return the smallest and the greatest id in the default partition."""
+    first = "(SELECT id FROM {} ORDER BY id LIMIT 1)"
+    last = "(SELECT id FROM {} ORDER BY id DESC LIMIT 1)"
     with connection.cursor() as cursor:
-        run(cursor, "SELECT id FROM {} ORDER BY id DESC LIMIT 1", f"{table}_default")
-        row: tuple[uuid.UUID] | None = cursor.fetchone()
-    return None if row is None else row[0]
+        run(cursor, f"SELECT {first}, {last}", *[f"{table}_default"] * 2)
+        row: tuple[uuid.UUID | None, uuid.UUID | None] = cursor.fetchone()
+    return row
 
 
 def name_month(table: str, lower: uuid.UUID, upper: uuid.UUID) -> Partition:
