@@ -21,7 +21,7 @@ log = structlog.get_logger("infra_service.metrics")
 
 #: The size of a new file in bytes, enough for about a thousand series.
 SIZE: Final = 256 * 1024
-#: Seconds between two attempts to allocate a file.
+#: Seconds between two attempts to allocate a file, and between two checks that the file exists.
 _RETRY: Final = 10.0
 
 # The ids of processes without a file. The memory is created before the fork, so the server's
@@ -38,7 +38,7 @@ class AllocatedDict(MmapedDict):
     """A file of metric values.
 
     While the disk has no space for the file or a new value, prometheus_client counts in memory. The
-    values are written to the file as soon as there is space.
+    values are written to the file as soon as there is space. A removed file is replaced.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:  # noqa: FBT001, FBT002 - prometheus_client's signature
@@ -84,12 +84,26 @@ class AllocatedDict(MmapedDict):
         _found(self._fname)
         return True
 
+    def _replace_if_removed(self) -> None:
+        """Create the file again, with its values, if another process removed it."""
+        self._retry_at = time.monotonic() + _RETRY
+        if os.path.exists(self._fname) or not self._allocate():  # noqa: PTH110 - as os.open
+            return
+        values = [*self.read_all_values()]  # type: ignore[no-untyped-call]
+        super().close()  # type: ignore[no-untyped-call]
+        super().__init__(self._fname)  # type: ignore[no-untyped-call]
+        for value in values:
+            self.write_value(*value)
+
     def _has_room(self, key: str) -> bool:
+        is_time = time.monotonic() >= self._retry_at
         if not self._is_open:
-            if time.monotonic() < self._retry_at or not self._allocate():
+            if not is_time or not self._allocate():
                 return False
             super().__init__(self._fname)  # type: ignore[no-untyped-call]
             self._is_open = True
+        elif is_time:
+            self._replace_if_removed()
         if key in self._positions:
             return True
         # The key's length, the key with its padding, the value and its time.

@@ -82,7 +82,10 @@ def reading() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(how: int) -> Iterator[None]:
-    directory = os.open(os.environ[VARIABLE], os.O_RDONLY | os.O_CLOEXEC)
+    path = Path(os.environ[VARIABLE])
+    # An operator may remove the directory. The workers then create their files again.
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, how)
         yield

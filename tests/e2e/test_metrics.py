@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,6 +95,16 @@ def test_a_killed_worker_takes_no_count_along(own: Backend) -> None:
     replaced(server, {victim})
 
     assert stored(server) == before
+
+
+def test_counts_return_after_the_directory_was_removed() -> None:
+    with live_server() as server:
+        assert Backend(server, server.token("state:write")).push(document(1)).status == 200
+
+        shutil.rmtree(server.directory / "metrics")
+
+        assert server.request("GET", "/metrics").status == 200
+        wait_until(lambda: stored(server) == 1, 60)
 
 
 def test_without_a_place_for_the_counts_it_does_not_start(tmp_path: Path) -> None:

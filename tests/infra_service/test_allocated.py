@@ -171,6 +171,26 @@ def test_missing_directory_is_handled(directory: Path) -> None:
     assert allocated.processes_without_file() == 0
 
 
+def test_removed_file_is_replaced_with_its_values(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = directory / "counter_1.db"
+    figures = AllocatedDict(str(path))
+    for number in range(10_000):
+        figures.write_value(f"series {number}", float(number), 0.0)
+    path.unlink()
+
+    figures.write_value("series 1", 7.0, 0.0)
+    assert not path.exists()  # it is checked every ten seconds
+    monkeypatch.setattr(figures, "_retry_at", 0.0)
+    figures.write_value("series 2", 8.0, 0.0)
+
+    figures.close()
+    found = {key: value for key, value, *_ in AllocatedDict.read_all_values_from_file(str(path))}
+    assert len(found) == 10_000
+    assert (found["series 1"], found["series 2"], found["series 9999"]) == (7.0, 8.0, 9999.0)
+
+
 def test_counts_are_dropped_without_an_error_on_a_full_disk(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
