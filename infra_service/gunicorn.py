@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 from django.core.exceptions import ImproperlyConfigured
@@ -17,10 +17,13 @@ from django.core.management.base import BaseCommand, SystemCheckError
 from gunicorn.glogging import Logger
 
 from infra_service import __version__, logs
+from infra_service.lib.commandline.error_output import ErrorOutput
 from infra_service.lib.environment import Environment
 from infra_service.lib.error_text import reason_of
 from infra_service.operations import metric_files, tracing
 
+if sys.stderr is None:  # closed by the parent process
+    sys.stderr = cast("TextIO", ErrorOutput(None))
 # A gthread worker with the API's error format. It assigns a thread only after a request arrived.
 worker_class = "infra_service.lib.server.worker.ServiceWorker"
 _env = Environment()

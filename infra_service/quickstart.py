@@ -11,6 +11,9 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import TextIO, cast
+
+from infra_service.lib.commandline.error_output import ErrorOutput
 
 _PORT = 8000
 _ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +21,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 def main() -> None:
     """Prepare secrets, database, operator and token, and replace this process with gunicorn."""
+    sys.stderr = cast("TextIO", ErrorOutput(sys.stderr))
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--port", default=str(_PORT))
     port = _usable_port(parser.parse_args().port)

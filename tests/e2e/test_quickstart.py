@@ -140,6 +140,12 @@ def test_an_unusable_setting_is_an_error(
     assert "Traceback" not in refused.stderr
 
 
+def test_starts_with_a_closed_error_output(quickstart: Quickstart) -> None:
+    quickstart.command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *quickstart.command]
+
+    assert "The service listens on" in quickstart.start()
+
+
 def test_failed_output_does_not_lose_the_first_secrets(quickstart: Quickstart) -> None:
     with Path("/dev/full").open("w") as full:
         failed = subprocess.run(

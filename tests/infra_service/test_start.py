@@ -15,6 +15,7 @@ from django.db import connection
 
 from infra_service.lib.commandline.base import ServiceCommand
 from states.admin.states import StateAdmin
+from tests.support.server import LiveServer, running
 
 pytestmark = pytest.mark.both
 
@@ -115,3 +116,17 @@ def test_commands_run_with_a_weak_secret_key(settings: Any) -> None:
     settings.SECRET_KEY = "weak"
 
     assert run_checks(tags=ServiceCommand.requires_system_checks) == []
+
+
+class WithoutErrorOutput(LiveServer):
+    """A server whose parent process closed its standard error."""
+
+    launcher = ("sh", "-c", 'exec "$@" 2>&-', "sh")
+
+
+def test_server_starts_with_a_closed_error_output(tmp_path: Path) -> None:
+    server = WithoutErrorOutput(tmp_path)
+    with running(server):
+        for pid in (server.pid, *server.workers()):
+            # No socket or file of the service has the descriptor of standard error.
+            assert str(Path(f"/proc/{pid}/fd/2").readlink()) == "/dev/null"
