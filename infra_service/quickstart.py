@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from infra_service.lib.commandline.error_output import ErrorOutput
+from infra_service.lib.commandline.private_files import sync
 
 _PORT = 8000
 _ROOT = Path(__file__).resolve().parent.parent
@@ -69,10 +70,15 @@ def _write_secrets(var: Path) -> None:
         f"SECRET_KEY={secrets.token_urlsafe(50)}",
         f"STATE_ENCRYPTION_KEYS={base64.b64encode(secrets.token_bytes(32)).decode()}",
     )
-    # Atomic: a half-written key would make states unreadable.
+    # Atomic and durable, even after a power cut: a lost key would make states unreadable.
     draft = var / "service.env.new"
-    draft.write_text("\n".join(lines) + "\n")
+    with draft.open("wb") as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
+        sync(file)
     draft.rename(path)
+    directory = os.open(var, os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)
 
 
 def _prepare_database() -> None:

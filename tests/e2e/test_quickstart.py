@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from infra_service import __version__
-from infra_service.quickstart import main
+from infra_service.quickstart import _write_secrets, main
 from tests.e2e.terraform import BINARY, Terraform
 from tests.support.installation import ROOT
 from tests.support.quickstart import Quickstart
@@ -138,6 +138,25 @@ def test_an_unusable_setting_is_an_error(
     assert refused.returncode == 1
     assert message in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_secrets_are_on_the_disk_before_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def recording(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recording)
+    _write_secrets(tmp_path)
+
+    assert synced == [str(tmp_path / "service.env.new"), str(tmp_path)]
+    assert [line.split("=")[0] for line in (tmp_path / "service.env").read_text().splitlines()] == [
+        "SECRET_KEY", "STATE_ENCRYPTION_KEYS",
+    ]  # fmt: skip
 
 
 def test_starts_with_a_closed_error_output(quickstart: Quickstart) -> None:
