@@ -97,3 +97,22 @@ def test_database_is_stopped_crashes_and_hangs_under_traffic() -> None:
         for ledger in traffic.ledgers:
             assert ledger.broken_promises(found) == []
         report("database stopped, crashed and frozen", traffic)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DATABASE_URL", "").startswith("postgres"),
+    reason="SQLite has no limit of connections",
+)
+def test_service_without_another_connection_is_ready_while_it_works() -> None:
+    with live_server(WEB_WORKERS="1") as server:
+        token = server.token("state:read")
+        assert server.request("GET", "/v1/whoami", token=token).status == 200
+        assert server.request("GET", "/readyz").status == 200
+
+        # The server rejects new connections, as with too many, and the pool keeps its connections.
+        server.allow_connections(allowed=False)
+        ready = [server.request("GET", "/readyz").status for _ in range(3)]
+        working = server.request("GET", "/v1/whoami", token=token).status
+        server.allow_connections(allowed=True)
+
+        assert (ready, working) == ([200] * 3, 200)

@@ -133,6 +133,10 @@ class Installation:
         if self._database_name:
             self._at_the_server(f'DROP DATABASE IF EXISTS "{self._database_name}" WITH (FORCE)')
 
+    def allow_connections(self, *, allowed: bool) -> None:
+        """Let PostgreSQL accept or reject new connections to its database."""
+        self._at_the_server(f'ALTER DATABASE "{self._database_name}" ALLOW_CONNECTIONS {allowed}')
+
     def _at_the_server(self, statement: str) -> None:
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
             connection.execute(statement)

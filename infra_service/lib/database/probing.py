@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from django.db import OperationalError, connection
 
+from infra_service.lib.database.deadline import within
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,7 +22,8 @@ _BOUND: Final = 2
 def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
     """Open a connection outside the pool, which may be exhausted, and close it after the block.
 
-    SQLite uses the existing connection, because its readers never wait.
+    If the server rejects another connection, for example because of its limit, use an idle
+    connection of the pool. SQLite uses the existing connection, because its readers never wait.
     """
     wrapper = cast("Any", connection)
     if wrapper.vendor != "postgresql":
@@ -36,7 +39,20 @@ def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
         wrapper.watch.refuse_if_silent()
     try:
         with contextlib.closing(own):
-            yield own
+            try:
+                own.ensure_connection()
+            except OperationalError:
+                if not _has_idle_connection(wrapper.pool):
+                    raise
+                with within(_BOUND):
+                    yield wrapper
+            else:
+                yield own
     except OperationalError:
         wrapper.watch.suspect()  # so that later probes fail immediately
         raise
+
+
+def _has_idle_connection(pool: Any) -> bool:
+    """Return whether this process has opened a pool, and one of its connections is idle."""
+    return pool is not None and not pool.closed and bool(pool.get_stats()["pool_available"])

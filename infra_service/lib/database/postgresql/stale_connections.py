@@ -12,6 +12,8 @@ from weakref import WeakSet
 
 import psycopg
 
+from infra_service.lib.database import deadline
+
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
@@ -29,7 +31,9 @@ def check_out(pool: ConnectionPool[Any]) -> Any:
     Raises:
         PoolTimeout: no connection becomes free in time.
     """
-    while not _is_alive(connection := pool.getconn()):
+    left = deadline.remaining()
+    timeout = (left,) if left < pool.timeout else ()
+    while not _is_alive(connection := pool.getconn(*timeout)):
         drop_all(connection)
         pool.putconn(connection)  # the pool opens a replacement
     return connection
