@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.db.models import Count, F, Model
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from apikeys.models import AccessToken, ApiKey, AuditArchive, AuditEvent, TrustP
 from infra_service.demo.seeded_random import SeededRandom
 from infra_service.demo.stacks import PARTS, Stack
 from infra_service.webhooks.models import Delivery
+from states.actions import catalogue
 from states.lock_holders import STALE_AFTER
 from states.lockinfo import LockInfo
 from states.models import (
@@ -372,3 +374,23 @@ def test_terminal_shows_progress(each_count_is_drawn: None) -> None:
     assert [text for text in terminal.drawn if "100%" in text and " 8 of 8, " in text]
     assert terminal.drawn[-1].startswith("workloads 100% |")
     assert " 4 of 4, " in terminal.drawn[-1]
+
+
+def test_object_that_another_run_created_meanwhile_is_an_error() -> None:
+    is_created = False
+
+    def create_first(execute: Any, sql: str, params: Any, many: Any, context: Any) -> Any:
+        nonlocal is_created
+        if not is_created and sql.startswith("INSERT") and "staging" in (params or ()):
+            is_created = True
+            fields = {"name": "staging", "slug": "staging"}
+            catalogue.create(model=Environment, fields=fields, actor=Actor(name="another run"))
+        return execute(sql, params, many, context)
+
+    with (
+        connection.execute_wrapper(create_first),
+        pytest.raises(CommandError, match="run the command again"),
+    ):
+        seed(states=4, clusters=0, workloads=0)
+
+    assert is_created

@@ -7,7 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError
+from django.db import IntegrityError
 from django.utils import timezone
+from rest_framework.exceptions import APIException
 
 from apikeys.models import AuditArchive
 from infra_service.demo import histories
@@ -15,6 +17,7 @@ from infra_service.demo.integrations import load_trust, load_webhooks
 from infra_service.demo.users import load_users
 from infra_service.demo.workloads import load_clusters, load_workloads, report_clusters
 from infra_service.lib.commandline.base import ServiceCommand
+from infra_service.lib.error_text import reason_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -54,7 +57,8 @@ class Command(ServiceCommand):
 
         Raises:
             CommandError: a number is negative or too large, there are workloads without clusters,
-                or audit events have been archived, so that the demo history would be incomplete.
+                audit events have been archived, so that the demo history would be incomplete, or
+                another process created the same objects at the same time.
         """
         states, clusters, workloads = (options[n] for n in ("states", "clusters", "workloads"))
         if min(states, clusters, workloads) < 0 or (workloads and not clusters):
@@ -69,11 +73,17 @@ class Command(ServiceCommand):
                 "period: use another database, or --states 0"
             )
         started = time.monotonic()
-        created = self._load_states(states)
-        created["clusters"] = load_clusters(clusters)
-        with self.progress("workloads", lambda: workloads) as bar:
-            created["workloads"] = load_workloads(workloads, clusters, bar.advance_to)
-        reported = report_clusters(clusters)
+        try:
+            created = self._load_states(states)
+            created["clusters"] = load_clusters(clusters)
+            with self.progress("workloads", lambda: workloads) as bar:
+                created["workloads"] = load_workloads(workloads, clusters, bar.advance_to)
+            reported = report_clusters(clusters)
+        except (APIException, IntegrityError) as error:
+            raise CommandError(
+                f"{reason_of(error)} Another process may have created demo objects at the same "
+                "time: wait until it has finished, and run the command again"
+            ) from error
         seconds = round(time.monotonic() - started, 1)
         self.report(
             {**created, "reported_clusters": reported, "seconds": seconds},
