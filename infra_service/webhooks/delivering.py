@@ -95,11 +95,13 @@ class Deliverer:
         return not is_idle
 
     def _sweep(self) -> int:
-        """Fail deliveries of expired endpoints, and publish scheduled events.
+        """Repair and fail waiting deliveries, and publish scheduled events.
 
         Return the number of new events.
         """
         published = 0
+        with isolated("repair the times of deliveries"):
+            queue.repair_times()
         with isolated("fail deliveries of expired endpoints"):
             queue.fail_undeliverable()
         for publish in (publish_timed, publish_health_changes):

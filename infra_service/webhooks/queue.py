@@ -37,6 +37,8 @@ PAUSES: Final = tuple(
 #: The upper limit for Retry-After.
 _MAX_RETRY_AFTER: Final = PAUSES[-1]
 _JITTER: Final = 0.1
+#: The longest pause between two attempts.
+_LONGEST_PAUSE: Final = PAUSES[-1] * (1 + _JITTER)
 #: The lifetime of a claim, which is longer than any attempt.
 LEASE: Final = dt.timedelta(seconds=60)
 #: Rows to read per wanted delivery, because all of the first rows may belong to a single endpoint.
@@ -116,6 +118,17 @@ def _record(attempts: Sequence[Attempt]) -> None:
                 response_status=status,
                 error="",
             )
+
+
+def repair_times() -> None:
+    """Make deliveries due whose next attempt is from before the clock was set back.
+
+    Each of them would also delay the later deliveries of its resource.
+    """
+    now = timezone.now()
+    invalid = Delivery.objects.waiting().filter(next_attempt_at__gt=now + _LONGEST_PAUSE)
+    if invalid.exists():  # do not acquire SQLite's only lock without need
+        invalid.update(next_attempt_at=now)
 
 
 def fail_undeliverable() -> int:

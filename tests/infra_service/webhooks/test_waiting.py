@@ -69,6 +69,23 @@ def test_delivery_fails_after_three_days(
     ]  # fmt: skip
 
 
+def test_clock_that_was_set_back_delays_no_delivery(
+    client: ApiClient, backend: Backend, receiver: Receiver
+) -> None:
+    """The first message was created, but not sent, while the clock was a year ahead."""
+    hook = hook_of(client, receiver, "state.push")
+    backend.push(document(1))
+    publish_next()
+    a_year_ahead = timezone.now() + dt.timedelta(days=365)
+    Delivery.objects.update(created_at=a_year_ahead, next_attempt_at=a_year_ahead)
+    backend.push(document(2))
+
+    deliver()
+
+    assert receiver.types() == ["state.push", "state.push"]
+    assert [one["status"] for one in hook.deliveries()] == ["DELIVERED", "DELIVERED"]
+
+
 def test_endpoint_receives_events_from_its_creation(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, "cluster.create")
     (reach,) = reaches().values()
