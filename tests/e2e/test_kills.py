@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from tests.e2e.database import contradictions, snapshot
@@ -116,3 +117,24 @@ def test_service_without_another_connection_is_ready_while_it_works() -> None:
         server.allow_connections(allowed=True)
 
         assert (ready, working) == ([200] * 3, 200)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DATABASE_URL", "").startswith("postgres"),
+    reason="SQLite has no sessions",
+)
+def test_service_with_a_read_only_database_is_not_ready() -> None:
+    with (
+        postgres.running() as database,
+        live_server(DATABASE_URL=database.url, WEB_WORKERS="1") as server,
+        psycopg.connect(database.url, autocommit=True) as administrator,
+    ):
+        token = server.token("state:read")
+        assert server.request("GET", "/v1/whoami", token=token).status == 200
+
+        # New connections are rejected, and the connections of the pool are read-only.
+        administrator.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+        administrator.execute("SELECT pg_reload_conf()")
+
+        wait_until(lambda: server.request("GET", "/readyz").status == 503)
+        assert server.request("GET", "/readyz").reason == "DATABASE_UNAVAILABLE"

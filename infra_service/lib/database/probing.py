@@ -23,7 +23,8 @@ def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
     """Open a connection outside the pool, which may be exhausted, and close it after the block.
 
     If the server rejects another connection, for example because of its limit, use an idle
-    connection of the pool. SQLite uses the existing connection, because its readers never wait.
+    connection of the pool, unless the server is read-only. SQLite uses the existing connection,
+    because its readers never wait.
     """
     wrapper = cast("Any", connection)
     if wrapper.vendor != "postgresql":
@@ -45,6 +46,8 @@ def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
                 if not _has_idle_connection(wrapper.pool):
                     raise
                 with within(_BOUND):
+                    if _is_read_only(wrapper):
+                        raise
                     yield wrapper
             else:
                 yield own
@@ -56,3 +59,9 @@ def connection_of_its_own() -> Iterator[BaseDatabaseWrapper]:
 def _has_idle_connection(pool: Any) -> bool:
     """Return whether this process has opened a pool, and one of its connections is idle."""
     return pool is not None and not pool.closed and bool(pool.get_stats()["pool_available"])
+
+
+def _is_read_only(wrapper: BaseDatabaseWrapper) -> bool:
+    with wrapper.cursor() as cursor:
+        cursor.execute("SELECT current_setting('transaction_read_only')")
+        return cursor.fetchone() == ("on",)
