@@ -82,7 +82,9 @@ def publish_health_changes() -> int:
     entered, quiet = 0, []
     for cluster in _clusters_behind():
         if cluster.first_change is None:
-            quiet += [cluster] if _seen_until(cluster) - cluster.since > _MAX_IDLE_LAG else []
+            # A much later position is from before a clock was set back.
+            lag = abs(_seen_until(cluster) - cluster.since)
+            quiet += [cluster] if lag > _MAX_IDLE_LAG else []
         elif _waited(cluster) >= gathered:
             with isolated("publish changes of health", cluster.pk):
                 entered += _advance([cluster], [_event_of(cluster)])

@@ -263,6 +263,23 @@ def test_reporter_with_a_slow_clock_is_covered(
     assert one.payload["data"]["name"] == "prod-eu"
 
 
+def test_clock_that_was_set_back_hides_no_later_change(
+    client: ApiClient, cluster: Cluster, receiver: Receiver
+) -> None:
+    hook_of(client, receiver, TYPE)
+    long_ago()
+    reported(cluster, 40, record())
+    a_year_ahead = timezone.now() + dt.timedelta(days=365)
+    HealthPosition.objects.create(cluster=cluster, told_until=a_year_ahead)
+    deliver()
+
+    reported(cluster, 30, record(**DOWN))
+    reported(cluster, 20, record(**DOWN))
+    deliver()
+
+    assert len(published(receiver)) == 1
+
+
 def test_new_cluster_with_a_slow_clock_is_covered(client: ApiClient, receiver: Receiver) -> None:
     hook_of(client, receiver, TYPE)
     cluster = Cluster.objects.create(name="late")
