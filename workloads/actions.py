@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import Case, F, Q, When
+from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, Value, When
 from django.db.models.functions import Least, Now
 from django.utils import timezone
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from apikeys.actors import Actor
     from workloads.collection import CollectionFailure
+
+#: The resolution of times in the database.
+_MOMENT: Final = dt.timedelta(microseconds=1)
 
 
 def create_cluster(*, fields: Mapping[str, Any], actor: Actor) -> Cluster:
@@ -99,8 +103,13 @@ def record_collection_failure(
     is_ongoing = Q(collection_error_at__gt=F("last_received_at")) | Q(
         last_received_at=None, collection_error_at__isnull=False
     )
+    just_before: Any = ExpressionWrapper(Now() - Value(_MOMENT), DateTimeField())
     values: dict[str, Any] = {
         "collection_error_at": Now(),
+        # A report from before the database's clock was set back is older than this failure.
+        "last_received_at": Case(
+            When(last_received_at__gt=Now(), then=just_before), default=F("last_received_at")
+        ),
         # The stored time can be later than now: if the database's clock was set back, or if this
         # statement waited for a newer failure.
         "collection_failing_since": Case(

@@ -177,6 +177,33 @@ def test_failure_is_recorded_after_the_clock_was_set_back(cluster: Cluster) -> N
     assert cluster.collection_error_at < timezone.now()
 
 
+@pytest.mark.both
+def test_report_ends_a_failure_from_before_the_clock_was_set_back(
+    reader: ApiClient, cluster: Cluster
+) -> None:
+    fail(cluster)
+    age(cluster, collection_error_at=-3600, collection_failing_since=-3600)
+
+    apply(cluster, report(0, record()))
+
+    assert collection(reader, cluster)["status"] == "OK"
+
+
+@pytest.mark.both
+def test_failure_after_a_report_from_before_the_clock_was_set_back_is_shown(
+    reader: ApiClient, cluster: Cluster
+) -> None:
+    apply(cluster, report(0, record()))
+    age(cluster, last_received_at=-3600)
+
+    fail(cluster)
+    first = collection(reader, cluster)
+    fail(cluster)
+
+    shown = collection(reader, cluster)
+    assert (shown["status"], shown["failing_since"]) == ("FAILING", first["last_error_at"])
+
+
 def test_unreachable_cluster_with_a_running_collector_is_failing(
     reader: ApiClient, cluster: Cluster
 ) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import transaction
 from django.db.models import Count, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Least, Now
 
 from apikeys import audit
 from infra_service.lib.database.retries import retrying
@@ -200,6 +200,10 @@ def _claim(cluster: Cluster, report: Report, changes: Differences, actor: Actor)
         "images_report_at": report.reported_at,
         "last_received_at": Now(),
     }
+    if cluster.collection_error_at is not None and cluster.collection_error_at > cluster.read_at:
+        # The database's clock was set back. This report ends the failure nevertheless.
+        values["collection_error_at"] = Now()
+        values["collection_failing_since"] = Least("collection_failing_since", Now())
     if report.complete:
         values["last_snapshot_at"] = observed_at
     elif cluster.last_snapshot_at is not None:
