@@ -89,7 +89,7 @@ class AllocatedDict(MmapedDict):
         self._retry_at = time.monotonic() + _RETRY
         if os.path.exists(self._fname) or not self._allocate():  # noqa: PTH110 - as os.open
             return
-        values = [*self.read_all_values()]  # type: ignore[no-untyped-call]
+        values = [*self.read_all_values()]
         super().close()  # type: ignore[no-untyped-call]
         super().__init__(self._fname)  # type: ignore[no-untyped-call]
         for value in values:

@@ -64,4 +64,4 @@ def _has_idle_connection(pool: Any) -> bool:
 def _is_read_only(wrapper: BaseDatabaseWrapper) -> bool:
     with wrapper.cursor() as cursor:
         cursor.execute("SELECT current_setting('transaction_read_only')")
-        return cursor.fetchone() == ("on",)
+        return bool(cursor.fetchone() == ("on",))
