@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from django.utils.http import int_to_base36
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.api.identifiers import uuid7_of
+from infra_service.lib.uuids import uuid7
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -11,7 +11,6 @@ from django.conf import settings
 from django.core.exceptions import BadRequest, DisallowedHost
 from django.db import connection
 from django.urls import Resolver404, resolve
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.api import throttling
 from infra_service.lib.api.bodies import BodyTooLarge, LengthRequired
@@ -21,6 +20,7 @@ from infra_service.lib.api.parameters import encoding_fault
 from infra_service.lib.api.parsers import UnsupportedCharset
 from infra_service.lib.database import replica
 from infra_service.lib.server.handler import OTHER_ENCODING
+from infra_service.lib.uuids import uuid7
 from infra_service.operations import access_log, tracing
 
 if TYPE_CHECKING:

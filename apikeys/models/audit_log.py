@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.database.months import lowest_id
+from infra_service.lib.uuids import uuid7
 
 if TYPE_CHECKING:
     import datetime as dt

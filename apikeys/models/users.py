@@ -9,9 +9,9 @@ from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.db import models, transaction
 from django.dispatch import Signal
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys.idle_owners import signed_on_last
+from infra_service.lib.uuids import uuid7
 
 if TYPE_CHECKING:
     import uuid

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uuid_utils.compat import uuid7
-
 from infra_service.lib.display_names import visible
+from infra_service.lib.uuids import uuid7
 from states import addresses
 from states.actions import catalogue
 from states.models import Component, Environment, State

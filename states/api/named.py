@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from drf_spectacular.utils import extend_schema
-from uuid_utils.compat import uuid7
 
 from apikeys.authentication import caller_of
 from infra_service.lib.api.parameters import InvalidParameter
+from infra_service.lib.uuids import uuid7
 from states import addresses
 from states.addresses import Names
 from states.api.backend import BackendView, LockView, OutputsView, StateView

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.apps import apps
 from django.db import models
 from django.db.models import Q
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.database.bounded_pages import NamedBy
+from infra_service.lib.uuids import uuid7
 from states import slugs
 from states.models.catalogue_entry import NO_PARENT, CatalogueEntry
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import models
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys.bindings import EVERYWHERE
 from infra_service.lib.database.prefixes import starts_with
+from infra_service.lib.uuids import uuid7
 from states import slugs
 
 if TYPE_CHECKING:

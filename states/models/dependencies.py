@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from django.db import models
-from uuid_utils.compat import uuid7
 
+from infra_service.lib.uuids import uuid7
 from states.models.of_state import OfState, OfStateQuerySet
 
 #: Maximum bytes of an address or a location.

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.utils import timezone
-from uuid_utils.compat import uuid7
+
+from infra_service.lib.uuids import uuid7
 
 from states.models.of_state import unconstrained_key
 

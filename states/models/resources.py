@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from django.apps import apps
 from django.db import models
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.database.bounded_pages import NamedBy
 from infra_service.lib.database.bounded_pages.selecting import ColumnOf
+from infra_service.lib.uuids import uuid7
 from states.models.catalogue import Component, Environment
 from states.models.dependencies import StateDependency
 from states.models.of_state import OfState, OfStateQuerySet

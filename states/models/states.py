@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import models
 from django.db.models import ExpressionWrapper, F, Q
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.database.bounded_pages.selecting import ColumnOf
+from infra_service.lib.uuids import uuid7
 from states.fields import CreatedAtField, IdAt
 from states.models.catalogue import Application, Component, Environment
 from states.models.engines import Engine

@@ -9,8 +9,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Length
 from django.db.models.lookups import Exact
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
+from infra_service.lib.uuids import uuid7
 from states.models.states import State
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from django.http import HttpResponse
 from rest_framework.response import Response
-from uuid_utils.compat import uuid7
 
 from apikeys.actors import Actor
 from apikeys.authentication import caller_of
@@ -28,6 +27,7 @@ from infra_service.lib.api.jsonapi import (
     resource,
 )
 from infra_service.lib.api.parameters import InvalidParameter
+from infra_service.lib.uuids import uuid7
 from states import addresses, lockinfo, workspaces
 from states import workspace_lookup as lookup
 from states import workspace_search as search

@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
+from infra_service.lib.uuids import uuid7
 from workloads.collection import (
     DEFAULT_REPORT_INTERVAL,
     FAILURE_REASONS,

@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.db.models.lookups import Exact
-from uuid_utils.compat import uuid7
 
+from infra_service.lib.uuids import uuid7
 from workloads.fields import JsonType, VerbatimJSONField
 from workloads.kubernetes.facts import (
     MAX_NAME,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from django.db.models import TextField
 from django.db.models.functions import Cast
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.database.bulk import NewRow, Writer, batches
 from infra_service.lib.database.keyset import beyond
+from infra_service.lib.uuids import uuid7
 from workloads.kubernetes.figures import MEASURED, RESERVED
 from workloads.kubernetes.images import images_of, stored_images
 from workloads.models import Workload

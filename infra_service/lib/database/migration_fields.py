@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from uuid_utils.compat import uuid7
+
+from infra_service.lib.uuids import uuid7
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

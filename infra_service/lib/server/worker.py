@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from gunicorn.http.errors import InvalidHeader
 from gunicorn.workers.gthread import TConn, ThreadWorker
-from uuid_utils.compat import uuid7
 
 from infra_service.lib.server.arrivals import LINGER, Arrival, Departure
 from infra_service.lib.server.connection_end import announce_end
@@ -38,6 +37,7 @@ from infra_service.lib.server.listeners import ignore_new_connections
 from infra_service.lib.server.pace import CONTINUE, HEADER_TIMEOUT, PacedSocket
 from infra_service.lib.server.server_errors import StatusCapture, refusal
 from infra_service.lib.threads import ThreadPool
+from infra_service.lib.uuids import uuid7
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys import audit
 from apikeys.actions.rules import refuse_retired
 from infra_service.lib.database.retries import retrying
+from infra_service.lib.uuids import uuid7
 from infra_service.webhooks.errors import (
     DeliveryNotFound,
     WebhookDisabled,

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys.idle_owners import idle_before, signed_on_last
 from apikeys.models.grant_holder import GrantHolder
 from apikeys.querysets import GrantHolderQuerySet
 from infra_service.lib.encryption import current_key
+from infra_service.lib.uuids import uuid7
 from infra_service.webhooks import secrets
 
 if TYPE_CHECKING:
