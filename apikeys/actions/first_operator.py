@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from apikeys import actors
 from apikeys.actions.access_tokens import issue_access_token
@@ -29,13 +29,19 @@ class FirstSecrets(NamedTuple):
 @transaction.atomic
 def create_first_operator(actor: Actor) -> FirstSecrets | None:
     """Create the superuser ``operator`` with a token; return None if the user exists."""
-    if User.objects.filter(username=USERNAME).exists():
+    existing = User.objects.filter(username=USERNAME)
+    if existing.exists():
         return None
     password = secrets.token_urlsafe(12)
-    with actors.acting(lambda: actor):
-        operator = User.objects.create_superuser(
-            USERNAME, password=password, display_name="Operator"
-        )
+    try:
+        with transaction.atomic(), actors.acting(lambda: actor):
+            operator = User.objects.create_superuser(
+                USERNAME, password=password, display_name="Operator"
+            )
+    except IntegrityError:
+        if existing.exists():  # created by another process in the meantime
+            return None
+        raise
     _token, secret = issue_access_token(
         kind=TokenKind.PERSONAL,
         user=operator,
