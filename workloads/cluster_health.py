@@ -37,7 +37,7 @@ def cluster_health(cluster: Cluster, now: dt.datetime) -> ClusterHealth:
     """
     if cluster.last_received_at is None:
         return ClusterHealth.PENDING
-    if now - cluster.last_received_at > report_timeout(cluster):
+    if not _is_recent(cluster, cluster.last_received_at, now):
         return ClusterHealth.UNREACHABLE
     if cluster.workloads_error:
         return ClusterHealth.ERROR
@@ -66,9 +66,14 @@ def collection_status(cluster: Cluster, now: dt.datetime) -> CollectionStatus:
     contact = last_contact_at(cluster)
     if contact is None:
         return CollectionStatus.PENDING
-    if now - contact > report_timeout(cluster):
+    if not _is_recent(cluster, contact, now):
         return CollectionStatus.SILENT
     return CollectionStatus.OK if failing_since(cluster) is None else CollectionStatus.FAILING
+
+
+def _is_recent(cluster: Cluster, moment: dt.datetime, now: dt.datetime) -> bool:
+    """Return whether a time is within the last three intervals, like ``in_contact``."""
+    return abs(now - moment) <= report_timeout(cluster)
 
 
 def last_contact_at(cluster: Cluster) -> dt.datetime | None:
@@ -100,10 +105,15 @@ def seen_until(cluster: Cluster) -> dt.datetime | None:
 
 
 def in_contact(moment: str, now: Expression) -> Q:
-    """Return the condition that the column ``moment`` is within the last three intervals."""
-    report_timeout = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
-    since = now - ExpressionWrapper(report_timeout, DurationField())
-    return Q(**{f"{moment}__gte": ExpressionWrapper(since, DateTimeField())})
+    """Return the condition that the column ``moment`` is within the last three intervals.
+
+    A much later time is from before the database's clock was set back.
+    """
+    timeout = F("report_interval_seconds") * Value(dt.timedelta(seconds=MISSED_REPORTS))
+    report_timeout = ExpressionWrapper(timeout, DurationField())
+    since = ExpressionWrapper(now - report_timeout, DateTimeField())
+    until = ExpressionWrapper(now + report_timeout, DateTimeField())
+    return Q((f"{moment}__gte", since), (f"{moment}__lte", until))
 
 
 def is_silent(now: Expression) -> Q:

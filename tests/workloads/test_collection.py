@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db.models import Value
+from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
@@ -175,6 +176,19 @@ def test_failure_is_recorded_after_the_clock_was_set_back(cluster: Cluster) -> N
     assert cluster.collection_error_at is not None
     assert cluster.collection_failing_since == cluster.collection_error_at
     assert cluster.collection_error_at < timezone.now()
+
+
+@pytest.mark.both
+def test_report_from_before_the_clock_was_set_back_is_not_recent(
+    reader: ApiClient, cluster: Cluster
+) -> None:
+    apply(cluster, report(0, record()))
+    age(cluster, last_report_at=-3600, last_received_at=-3600)
+
+    assert collection(reader, cluster)["status"] == "SILENT"
+    shown = reader.get(f"/api/v1/clusters/{cluster.pk}").json()["cluster"]
+    assert shown["health_status"] == "UNREACHABLE"
+    assert Cluster.objects.filter(is_silent(Now())).exists()
 
 
 @pytest.mark.both
