@@ -8,7 +8,6 @@ from django.db import models
 from django.utils import timezone
 
 from infra_service.lib.uuids import uuid7
-
 from states.models.of_state import unconstrained_key
 
 if TYPE_CHECKING:
