@@ -23,6 +23,10 @@ class RaceLostError(Exception):
     """A conditional write that wrote nothing, because the row or the caller changed."""
 
 
+def accept(_row: Any) -> None:
+    """Accept every row, as the default of an action's ``check``."""
+
+
 def compare_and_swap(
     defeat: Callable[[], Exception],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -28,13 +28,13 @@ from apikeys.errors import (
 from apikeys.grants import Default
 from apikeys.identifiers import api_key_id
 from apikeys.models import ApiKey, TrustPolicy
-from apikeys.races import RaceLostError, compare_and_swap
+from apikeys.races import RaceLostError, accept, compare_and_swap
 from apikeys.tokens import TokenKind
 from infra_service.lib.database.retries import retrying
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from apikeys.actors import Actor
     from apikeys.bindings import Binding
@@ -136,11 +136,17 @@ def change_api_key(
 
 
 def rotate_api_key(
-    *, keys: ApiKeyQuerySet, key_id: str, grace_period: dt.timedelta, actor: Actor
+    *,
+    keys: ApiKeyQuerySet,
+    key_id: str,
+    grace_period: dt.timedelta,
+    actor: Actor,
+    check: Callable[[ApiKey], None] = accept,
 ) -> str:
     """Replace the secret of a key, and return the new secret.
 
-    The old secret works for the grace period.
+    The old secret works for the grace period. ``check`` raises an error if the key must not be
+    rotated.
 
     Raises:
         ApiKeyNotFound: the queryset does not contain the key.
@@ -162,6 +168,7 @@ def rotate_api_key(
         _refuse_ended(key)
         if seen not in (None, bytes(key.digest)):
             raise ConcurrentChange
+        check(key)
         actor.grant.check(key.grant)
         seen, secret = bytes(key.digest), tokens.generate(TokenKind.API_KEY)
         now = timezone.now()

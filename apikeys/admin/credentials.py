@@ -18,7 +18,6 @@ from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm, ApiKeyForm
 from apikeys.admin.revoking import RevokeSelected
 from apikeys.admin.terraform_login import TerraformLoginPage
-from apikeys.errors import ApiKeyNotFound, ConcurrentChange
 from apikeys.identifiers import is_credential_id
 from apikeys.models import AccessToken, ApiKey, User
 from apikeys.names import credential_link, credential_names, user_link
@@ -163,12 +162,6 @@ def _is_active(key: Any) -> bool:
 
 
 class RotationForm(forms.Form):
-    """A form with the grace period and the displayed time of the last rotation, or no time.
-
-    A second rotation, such as by a double click, would end the grace period of the first.
-    """
-
-    rotated_at = forms.CharField(required=False, widget=forms.HiddenInput)
     grace_period = forms.IntegerField(
         label="Grace period in seconds",
         min_value=0,
@@ -177,17 +170,6 @@ class RotationForm(forms.Form):
         help_text="The time for which the old secret stays valid. After a leak, revoke the key "
         "instead.",
     )
-
-
-_ROTATED: Final = (
-    "The key was rotated after this page was opened. Another rotation would end the grace period "
-    "of the old secret."
-)
-
-
-def _rotation(key: ApiKey) -> str:
-    """Return the time of the key's last rotation, or an empty text."""
-    return "" if key.rotated_at is None else key.rotated_at.isoformat()
 
 
 def _also(revoked: int) -> str:
@@ -230,23 +212,20 @@ class ApiKeyAdmin(CredentialAdmin):
         question="The service generates a new secret and shows it once. The old secret expires at "
         "the end of the grace period.",
         form=RotationForm,
-        initial=lambda key: {"rotated_at": _rotation(key)},
         defaults=lambda _key: {"grace_period": 0},
         offered=_is_active,
+        # Another rotation, such as by a double click, would end the first grace period.
+        displayed=lambda key: key.rotated_at,
+        change="The key was rotated",
     )
-    def rotate(self, obj: ApiKey, actor: Actor, *, grace_period: int, rotated_at: str) -> str:
-        """Rotate the key, unless it was rotated after the page was opened."""
-        if rotated_at != _rotation(obj):
-            raise ConcurrentChange(_ROTATED)
-        try:
-            obj.new_secret = actions.rotate_api_key(  # type: ignore[attr-defined]  # for after_tool
-                keys=ApiKey.objects.filter(rotated_at=obj.rotated_at),
-                key_id=obj.pk,
-                grace_period=dt.timedelta(seconds=grace_period),
-                actor=actor,
-            )
-        except ApiKeyNotFound:  # another request has rotated the key since its load
-            raise ConcurrentChange(_ROTATED) from None
+    def rotate(self, obj: ApiKey, actor: Actor, *, grace_period: int, check: Any) -> str:
+        obj.new_secret = actions.rotate_api_key(  # type: ignore[attr-defined]  # for after_tool
+            keys=ApiKey.objects.all(),
+            key_id=obj.pk,
+            grace_period=dt.timedelta(seconds=grace_period),
+            actor=actor,
+            check=check,
+        )
         return f"The API key {obj.name} has a new secret."
 
     @object_tool(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import transaction
 
 from apikeys import audit
-from apikeys.races import RaceLostError, compare_and_swap
+from apikeys.races import RaceLostError, accept, compare_and_swap
 from infra_service.lib.api import memory
 from states.actions import rules
 from states.actions.push import append_version, next_serial
@@ -39,12 +39,14 @@ def restore(
     number: int,
     lock_id: uuid.UUID | None,
     actor: Actor,
+    check: Callable[[State], None] = accept,
     **details: Any,
 ) -> StateVersion:
     """Restore the content of an old version as a new current version that Terraform accepts.
 
     The new version has the next serial and the current lineage. Every other byte is from the old
-    version. The audit log records ``details``.
+    version. ``check`` raises an error if the state must not be changed. The audit log records
+    ``details``.
 
     Raises:
         StateNotFound, VersionNotFound: the state or version does not exist.
@@ -61,7 +63,13 @@ def restore(
     old = sealing.decompress(gzipped)
     format4.refuse_encrypted(old)
     return _append(
-        state_id=state_id, old=old, lock_id=lock_id, actor=actor, restored=number, **details
+        state_id=state_id,
+        old=old,
+        lock_id=lock_id,
+        actor=actor,
+        check=check,
+        restored=number,
+        **details,
     )
 
 
@@ -72,6 +80,7 @@ def _append(
     old: bytes,
     lock_id: uuid.UUID | None,
     actor: Actor,
+    check: Callable[[State], None],
     **details: Any,
 ) -> StateVersion:
     """Append the old document with the next serial and the current lineage of the state."""
@@ -79,6 +88,7 @@ def _append(
     if state is None:
         raise StateNotFound
     rules.check_lock(state, lock_id, actor)
+    check(state)
     upload = Upload.of(
         restamp.replace_serial_and_lineage(old, serial=next_serial(state), lineage=state.lineage)
     )
@@ -94,7 +104,7 @@ def delete(
     *,
     target: StateTarget,
     actor: Actor,
-    check: Callable[[State], None] | None = None,
+    check: Callable[[State], None] = accept,
     **details: Any,
 ) -> None:
     """Delete the state. Its history stays for STATE_RETENTION_DAYS. A push restores the state.
@@ -112,8 +122,7 @@ def delete(
     if state.deleted_at is not None:
         _remove_workspace(state, actor, **details)
         return
-    if check is not None:
-        check(state)
+    check(state)
     with transaction.atomic():
         if state.current_version_id is None:
             if not remove_empty(state, actor, **details):

@@ -68,7 +68,7 @@ class UnfreezeForm(forms.Form):
 
 
 class RestoreForm(forms.Form):
-    """A form with the version to restore, the displayed current version, and the reason."""
+    """A form with the version to restore, and the reason."""
 
     number = forms.IntegerField(
         label="Version",
@@ -77,7 +77,6 @@ class RestoreForm(forms.Form):
         widget=forms.NumberInput({"readonly": True}),
         help_text="Select another version in the list of versions.",
     )
-    current = forms.IntegerField(widget=forms.HiddenInput)
     reason = _reason(required=False)
 
 

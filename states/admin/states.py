@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.template.defaultfilters import filesizeformat
@@ -27,7 +27,6 @@ from states.admin.forms import (
 from states.admin.search import search
 from states.admin.values import MOST_ROWS
 from states.admin.versions import VersionPages
-from states.errors import WriteConflict
 from states.lock_holders import holder_of, is_writable
 from states.models import State, StateVersion
 from states.models.engines import Engine
@@ -41,6 +40,13 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from apikeys.actors import Actor
+
+
+_VERSION_STORED: Final = "Another version was stored"
+
+
+def _version(state: State) -> int:
+    return state.version_number
 
 
 @admin.register(State)
@@ -215,23 +221,19 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         question="The content of this version becomes a new version. Its serial is above the "
         "current serial, so Terraform accepts it. All versions in between stay in the history.",
         form=RestoreForm,
-        initial=lambda state: {"current": state.version_number},
         defaults=lambda state: {"number": _last_before_current(state)},
         offered=lambda state: state.deleted_at is None and state.version_number > 0,
         shown=is_writable,
+        displayed=_version,
+        change=_VERSION_STORED,
     )
     def restore_version(
-        self, state: State, actor: Actor, *, number: int, current: int, reason: str
+        self, state: State, actor: Actor, *, number: int, reason: str, check: Any
     ) -> str:
-        """Restore the content of an old version, unless the page showed other changes."""
-        if current != state.version_number:
-            raise WriteConflict(
-                f"Version {state.version_number} was stored after this page was opened. Open the "
-                "page again to check the changes."
-            )
+        """Restore the content of an old version."""
         why = {"reason": reason} if reason else {}
         version = history.restore(
-            state_id=state.pk, number=number, lock_id=None, actor=actor, **why
+            state_id=state.pk, number=number, lock_id=None, actor=actor, check=check, **why
         )
         return f"Version {number} is restored as version {version.number}."
 

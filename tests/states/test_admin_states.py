@@ -11,11 +11,12 @@ from django.test import Client
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
+from states.keeping import reading
 from states.lock_holders import holder_of
 from states.models import Component, Environment, State
 from tests.states.conftest import Backend, document
 from tests.states.samples import AFTER, BEFORE, ENCRYPTED, PASSWORDS
-from tests.support.people import person, text_of
+from tests.support.people import confirm, person, text_of
 
 LIST = "/admin/states/state/"
 
@@ -146,8 +147,8 @@ def test_operator_restores_a_version(free: State, backend: Backend) -> None:
     form = client.get(page(free, "restore-version"), {"number": "1"})
     assert 'value="1"' in form.content.decode()
 
-    given = {"number": 1, "current": 2, "reason": "bad apply"}
-    done = client.post(page(free, "restore-version"), given, follow=True)
+    given = {"number": 1, "reason": "bad apply"}
+    done = confirm(client, page(free, "restore-version"), given, follow=True)
 
     assert "Version 1 is restored as version 3." in text_of(done)
     assert backend.get().content == document(3)
@@ -160,27 +161,49 @@ def test_operator_restores_a_version(free: State, backend: Backend) -> None:
 
 def test_a_restore_of_an_outdated_page_is_refused(free: State, backend: Backend) -> None:
     client = person("operator")
-    shown = client.get(page(free, "restore-version"), {"number": "1"}).context["form"]
-    given = {"number": 1, "current": shown["current"].value()}
+    shown = client.get(page(free, "restore-version"), {"number": "1"}).context
+    given = {"number": 1, "displayed": shown["displayed"]}
     assert backend.push(document(3)).status_code == 200
 
-    refused = client.post(page(free, "restore-version"), given)
-    assert "Version 3 was stored after this page was opened." in text_of(refused)
-    assert backend.get().content == document(3)
+    for _ in range(2):  # the page with the refusal is outdated, too
+        refused = client.post(page(free, "restore-version"), given)
+        assert "Another version was stored after this page was opened." in text_of(refused)
+        assert backend.get().content == document(3)
+        given["displayed"] = refused.context["displayed"]
 
-    given["current"] = 3
-    assert client.post(page(free, "restore-version"), given).status_code == 302
+    assert confirm(client, page(free, "restore-version"), {"number": 1}).status_code == 302
+    given["displayed"] = "3"
     again = client.post(page(free, "restore-version"), given)
-    assert "Version 4 was stored after this page was opened." in text_of(again)
+    assert "Another version was stored after this page was opened." in text_of(again)
+
+
+def test_a_page_restores_a_version_once(
+    free: State, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = person("operator")
+    given = {"number": 1, "displayed": "2"}
+    find = reading.find_version
+
+    def find_after_second_click(**version: Any) -> Any:
+        monkeypatch.setattr(reading, "find_version", find)
+        assert client.post(page(free, "restore-version"), given).status_code == 302
+        return find(**version)
+
+    monkeypatch.setattr(reading, "find_version", find_after_second_click)
+
+    refused = client.post(page(free, "restore-version"), given)
+
+    assert "Another version was stored after this page was opened." in text_of(refused)
+    assert State.objects.get().version_number == 3
 
 
 def test_rejected_actions_show_the_reason(state: State) -> None:
     client = person("administrator")
     locked = "The state is locked by ada@laptop"
-    restored = client.post(page(state, "restore-version"), {"number": 1, "current": 2})
+    restored = confirm(client, page(state, "restore-version"), {"number": 1})
     assert locked in text_of(restored)
     assert locked in text_of(client.post(page(state, "delete-state"), {"reason": "x"}))
-    missing = client.post(page(state, "restore-version"), {"number": 9, "current": 2})
+    missing = confirm(client, page(state, "restore-version"), {"number": 9})
     assert "The state has no version with this number" in text_of(missing)
     for number in ("", "0", "x", str(2**31)):
         answer = client.post(page(state, "restore-version"), {"number": number})

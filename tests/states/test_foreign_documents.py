@@ -20,7 +20,7 @@ from tests.conftest import error_reason
 from tests.states.conftest import Backend, document
 from tests.states.samples import ENCRYPTED
 from tests.states.test_import_states import run, stored, write
-from tests.support.people import person, text_of
+from tests.support.people import confirm, person, text_of
 
 CASES = Path(__file__).parent / "fixtures" / "cases" / "07-not-a-state"
 LIVE = (CASES / "live.tfstate").read_bytes()
@@ -158,8 +158,7 @@ def test_a_restore_is_a_replacement(live: Backend, client_with: Any) -> None:
     assert (answer.status_code, error_reason(answer)) == (400, "INVALID_DOCUMENT")
     assert admin.call("/versions/1:restore").status_code == 200
     page = f"/admin/states/state/{live.record.pk}/restore-version/"
-    given = {"number": 2, "current": live.record.version_number, "reason": "x"}
-    refused = person("operator").post(page, given, follow=True)
+    refused = confirm(person("operator"), page, {"number": 2, "reason": "x"}, follow=True)
     assert "does not replace a state" in text_of(refused)
     # A foreign document may be replaced by any restored version.
     admin.push(b"{}", "?force=true")

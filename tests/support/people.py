@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,6 +44,13 @@ def log_in(client: Client, user: User) -> None:
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.save()
     client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
+
+
+def confirm(client: Client, address: str, given: Mapping[str, Any], **options: Any) -> Any:
+    """Open the page of a tool, and submit its form."""
+    context = client.get(address).context
+    shown = {"displayed": context["displayed"]} if context else {}  # it redirects or refuses
+    return client.post(address, {**shown, **given}, **options)
 
 
 def text_of(answer: Any) -> str:

@@ -16,6 +16,7 @@ from rest_framework.exceptions import APIException
 from infra_service.lib.admin.change_list import CSV, KeysetChangeList
 from infra_service.lib.admin.csv_export import csv_of
 from infra_service.lib.admin.moments import moment_of
+from infra_service.lib.admin.tools import DISPLAYED
 from infra_service.lib.database.bounded_pages.segments import with_nulls_last
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ class ReadOnlyAdmin(KeysetAdmin):
             return HttpResponseRedirect(self._address(obj, "change"))
         if form.is_valid():
             try:
-                done = method(obj, self.admin_site.actor(request), **form.cleaned_data)
+                given = {**form.cleaned_data, **tool.condition(request.POST)}
+                done = method(obj, self.admin_site.actor(request), **given)
             except APIException as error:
                 form.add_error(None, str(error.detail))
             else:
@@ -189,6 +191,7 @@ class ReadOnlyAdmin(KeysetAdmin):
             "original": obj,
             "tool": tool,
             "form": form,
+            "displayed": request.POST.get(DISPLAYED, tool.displayed_of(obj)),
             "back": self._address(obj, "change"),
             **self.tool_preview(request, obj, name, form),
         }

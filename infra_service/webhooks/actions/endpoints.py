@@ -12,6 +12,7 @@ from apikeys import audit
 from apikeys.actions.audited_changes import differences
 from apikeys.actions.rules import creator_columns, refuse_expired, refuse_retired
 from apikeys.models import User
+from apikeys.races import accept
 from infra_service.lib.api.parameters import InvalidParameter
 from infra_service.lib.commandline.isolation import isolated
 from infra_service.lib.database.retries import retrying
@@ -37,7 +38,7 @@ from infra_service.webhooks.sending import refuse_undeliverable
 if TYPE_CHECKING:
     import datetime as dt
     import uuid
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from apikeys.actors import Actor
     from apikeys.grants import Default
@@ -160,9 +161,15 @@ def _change(endpoint: WebhookEndpoint, changes: Mapping[str, Any], actor: Actor)
 @retrying
 @transaction.atomic
 def rotate_secret(
-    *, endpoints: WebhookEndpointQuerySet, endpoint_id: uuid.UUID, actor: Actor
+    *,
+    endpoints: WebhookEndpointQuerySet,
+    endpoint_id: uuid.UUID,
+    actor: Actor,
+    check: Callable[[WebhookEndpoint], None] = accept,
 ) -> str:
     """Replace the secret, and return the new secret. The replaced secret also signs for a day.
+
+    ``check`` raises an error if the secret must not be rotated.
 
     Raises:
         WebhookNotFound: the endpoint is not in ``endpoints``.
@@ -170,6 +177,7 @@ def rotate_secret(
         SecretRetired: the actor's secret was replaced.
     """
     endpoint = _locked(endpoints, endpoint_id, actor)
+    check(endpoint)
     _check_grant(endpoint, actor, expires_at=actor.grant.expires_at)
     secret = secrets.new_secret()
     encrypted, key_name = secrets.encrypt(secret, endpoint.pk)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from django import forms
 from django.contrib import admin
 from django.db.models import OuterRef, Subquery
 from django.urls import reverse
@@ -17,7 +16,6 @@ from django.utils.html import format_html, format_html_join
 from apikeys.admin.filters import DisabledFilter
 from apikeys.admin.grants import BindingColumns
 from apikeys.admin.issue_pages import IssuePages
-from apikeys.errors import ConcurrentChange
 from apikeys.models import User
 from apikeys.names import credential_link, credential_names
 from infra_service.lib.admin import object_tool
@@ -28,7 +26,6 @@ from infra_service.lib.admin.templatetags.words import breakable
 from infra_service.webhooks import actions
 from infra_service.webhooks.admin.deliveries import delivery_badge
 from infra_service.webhooks.admin.forms import WebhookChangeForm, WebhookForm
-from infra_service.webhooks.errors import WebhookNotFound
 from infra_service.webhooks.models import BY_OPERATOR, Delivery, WebhookEndpoint
 from infra_service.webhooks.subscriptions import reaches
 
@@ -51,23 +48,6 @@ _WHY_DISABLED: Final = {
 _SECRETS: Final = ("secret", "retired_secret", "encrypted_url")
 #: The group operator lacks this permission, because a new URL would receive all events.
 _MANAGE: Final = "webhooks.add_webhookendpoint"
-
-
-_ROTATED: Final = (
-    "The secret was rotated after this page was opened. Another rotation would end the use of the "
-    "old secret."
-)
-
-
-class RotationForm(forms.Form):
-    """A form with the displayed end of the retired secret, so that a second click is refused."""
-
-    retired_until = forms.CharField(required=False, widget=forms.HiddenInput)
-
-
-def _retired_until(endpoint: WebhookEndpoint) -> str:
-    until = endpoint.retired_secret_until
-    return "" if until is None else until.isoformat()
 
 
 def _is_disabled(endpoint: WebhookEndpoint) -> bool:
@@ -231,19 +211,16 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         permission=_MANAGE,
         question="The service shows the new secret once. For a day, it signs messages with both "
         "the new and the old secret.",
-        form=RotationForm,
-        initial=lambda endpoint: {"retired_until": _retired_until(endpoint)},
         destructive=True,
+        # Another rotation, such as by a double click, would end the use of the old secret.
+        displayed=lambda endpoint: endpoint.retired_secret_until,
+        change="The secret was rotated",
     )
-    def rotate_secret(self, obj: Any, actor: Actor, *, retired_until: str) -> str:
-        """Rotate the secret, unless it was rotated after the page was opened."""
-        if retired_until != _retired_until(obj):
-            raise ConcurrentChange(_ROTATED)
-        seen = WebhookEndpoint.objects.filter(retired_secret_until=obj.retired_secret_until)
-        try:
-            obj.new_secret = actions.rotate_secret(endpoints=seen, endpoint_id=obj.pk, actor=actor)
-        except WebhookNotFound:  # another request has rotated the secret since its load
-            raise ConcurrentChange(_ROTATED) from None
+    def rotate_secret(self, obj: Any, actor: Actor, *, check: Any) -> str:
+        endpoints = WebhookEndpoint.objects.all()
+        obj.new_secret = actions.rotate_secret(
+            endpoints=endpoints, endpoint_id=obj.pk, actor=actor, check=check
+        )
         return f"The webhook {obj.name} has a new secret."
 
     @object_tool(

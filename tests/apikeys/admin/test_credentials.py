@@ -23,7 +23,7 @@ from apikeys.tokens import TOKEN_PATTERN, TokenKind
 from states.models import Application, Component, Environment
 from tests.apikeys.admin.conftest import KEYS, TOKENS, make_key, make_token, shown
 from tests.apikeys.conftest import expire
-from tests.support.people import person, statements, text_of
+from tests.support.people import confirm, person, statements, text_of
 from workloads.models import Cluster
 
 ACTOR = Actor(name="test")
@@ -444,7 +444,7 @@ def test_an_operator_rotates_a_key(operator: User) -> None:
     assert "Rotate" not in text_of(person("operator").get(f"{address}change/"))
     assert "shows it once" in text_of(client.get(f"{address}rotate/"))
 
-    answer = client.post(f"{address}rotate/", {"grace_period": "3600"}, follow=True)
+    answer = confirm(client, f"{address}rotate/", {"grace_period": "3600"}, follow=True)
 
     secret = re.search(r"isk_\w+", answer.content.decode())
     assert secret is not None
@@ -455,7 +455,7 @@ def test_an_operator_rotates_a_key(operator: User) -> None:
     assert "old secret works until" in text_of(again).lower()
     (event,) = AuditEvent.objects.filter(action="api_key.rotate")
     assert event.actor_name == "administrator-person"
-    refused = client.post(f"{address}rotate/", {"grace_period": "604801"})
+    refused = confirm(client, f"{address}rotate/", {"grace_period": "604801"})
     assert "less than or equal to 604800" in refused.content.decode()
     assert person("operator").post(f"{address}rotate/", {"grace_period": "0"}).status_code == 403
 
@@ -464,8 +464,7 @@ def test_a_second_click_does_not_end_the_grace_period(operator: User) -> None:
     key = make_key(operator, "k")
     client = person("administrator")
     address = f"{KEYS}{key.pk}/rotate/"
-    shown = client.get(address).context["form"]["rotated_at"].value()
-    given = {"grace_period": "3600", "rotated_at": shown}
+    given = {"grace_period": "3600", "displayed": client.get(address).context["displayed"]}
     assert client.post(address, given).status_code == 302
     rotated = ApiKey.objects.get()
     assert bytes(rotated.previous_digest) == bytes(key.digest)
@@ -474,8 +473,7 @@ def test_a_second_click_does_not_end_the_grace_period(operator: User) -> None:
 
     assert "The key was rotated after this page was opened." in text_of(refused)
     assert ApiKey.objects.get().revision == rotated.revision
-    given["rotated_at"] = client.get(address).context["form"]["rotated_at"].value()
-    assert client.post(address, given).status_code == 302
+    assert confirm(client, address, {"grace_period": "3600"}).status_code == 302
 
 
 def test_a_key_that_has_ended_is_not_rotated(operator: User) -> None:
