@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from apikeys import audit
-from apikeys.races import RaceLostError, compare_and_swap
+from apikeys.races import RaceLostError, accept, compare_and_swap
 from states.actions.catalogue import lock_entry
 from states.errors import ENTRY_NOT_FOUND, StateNotFound, WriteConflict
 from states.models import Application, Component, Environment, State
@@ -19,17 +19,24 @@ from states.models import Application, Component, Environment, State
 if TYPE_CHECKING:
     import datetime as dt
     import uuid
+    from collections.abc import Callable
 
     from apikeys.actors import Actor
 
 
 @compare_and_swap(WriteConflict)
 def freeze(
-    *, state_id: uuid.UUID, reason: str, expected_until: dt.datetime | None, actor: Actor
+    *,
+    state_id: uuid.UUID,
+    reason: str,
+    expected_until: dt.datetime | None,
+    actor: Actor,
+    check: Callable[[State], None] = accept,
 ) -> None:
     """Freeze a state, or replace the reason and the expected end of its freeze.
 
     An identical freeze by the same actor changes nothing, so clients can repeat a request.
+    ``check`` raises an error if the freeze must not be changed.
 
     Raises:
         StateNotFound: the state does not exist, or is deleted.
@@ -45,6 +52,7 @@ def freeze(
     }
     if state.frozen_at is not None and all(getattr(state, n) == v for n, v in wanted.items()):
         return
+    check(state)
     with transaction.atomic():
         _lock_entries(state)
         if not State.objects.as_seen(state).change(frozen_at=actor.now(), **wanted):
@@ -80,10 +88,17 @@ def _lock_entries(state: State) -> None:
 
 
 @compare_and_swap(WriteConflict)
-def unfreeze(*, state_id: uuid.UUID, actor: Actor, **details: str) -> None:
+def unfreeze(
+    *,
+    state_id: uuid.UUID,
+    actor: Actor,
+    check: Callable[[State], None] = accept,
+    **details: str,
+) -> None:
     """Unfreeze a state. A state that is not frozen stays unchanged.
 
-    The audit log records ``details`` in addition to the freeze.
+    ``check`` raises an error if the freeze must not end. The audit log records ``details`` in
+    addition to the freeze.
 
     Raises:
         StateNotFound: the state does not exist.
@@ -94,6 +109,7 @@ def unfreeze(*, state_id: uuid.UUID, actor: Actor, **details: str) -> None:
         raise StateNotFound
     if state.frozen_at is None:
         return
+    check(state)
     frozen = {
         "frozen_at": state.frozen_at.isoformat(),
         "frozen_by": state.frozen_by,

@@ -154,10 +154,11 @@ def _remove_workspace(state: State, actor: Actor, **details: Any) -> None:
 
 
 @compare_and_swap(WriteConflict)
-def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
+def undelete(*, state_id: uuid.UUID, actor: Actor, check: Callable[[State], None] = accept) -> None:
     """Restore a deleted state. A state that is not deleted stays unchanged.
 
-    A workspace that was created after the deletion keeps its own name and tags.
+    A workspace that was created after the deletion keeps its own name and tags. ``check`` raises
+    an error if the deletion must not be undone.
 
     Raises:
         StateNotFound: the state does not exist, or its history was removed.
@@ -171,6 +172,7 @@ def undelete(*, state_id: uuid.UUID, actor: Actor) -> None:
     if state.deleted_at is None:
         return
     rules.check_lock(state, None, actor)
+    check(state)
     with transaction.atomic():
         if not State.objects.as_seen(state).change(
             deleted_at=None,

@@ -22,7 +22,7 @@ def _reason(*, required: bool, **attributes: Any) -> forms.CharField:
 
 
 class ForceUnlockForm(forms.Form):
-    """A form with the reason and the displayed lock. Only that lock is released."""
+    """A form with the lock's owner and the reason."""
 
     holder = forms.CharField(
         label="Lock owner",
@@ -31,7 +31,6 @@ class ForceUnlockForm(forms.Form):
         widget=forms.Textarea({"rows": 4, "cols": 60}),
     )
     reason = _reason(required=True, autofocus=True)
-    lock_id = forms.UUIDField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
         """Remove the lock owner, which is only displayed."""

@@ -34,7 +34,6 @@ from states.targets import StateTarget
 
 if TYPE_CHECKING:
     import datetime as dt
-    import uuid
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
@@ -45,8 +44,15 @@ if TYPE_CHECKING:
 _VERSION_STORED: Final = "Another version was stored"
 
 
+_FREEZE_CHANGED: Final = "The freeze was changed"
+
+
 def _version(state: State) -> int:
     return state.version_number
+
+
+def _freeze(state: State) -> dt.datetime | None:
+    return state.frozen_at
 
 
 @admin.register(State)
@@ -158,14 +164,17 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         question="The service will refuse the next write by the lock's owner. Make sure that the "
         "owner's operation has stopped.",
         form=ForceUnlockForm,
-        initial=lambda state: {"lock_id": state.lock_id, "holder": _holder(state)},
+        initial=lambda state: {"holder": _holder(state)},
         offered=lambda state: state.lock_id is not None,
+        displayed=lambda state: state.lock_id,
+        change="Another lock was acquired",
         destructive=True,
     )
-    def force_unlock(self, state: State, actor: Actor, *, reason: str, lock_id: uuid.UUID) -> str:
+    def force_unlock(self, state: State, actor: Actor, *, reason: str, check: Any) -> str:
         """Release the displayed lock."""
+        check(state)
         locks.force_unlock(
-            target=StateTarget.of(state), reason=reason, lock_id=lock_id, actor=actor
+            target=StateTarget.of(state), reason=reason, lock_id=state.lock_id, actor=actor
         )
         return "Lock released."
 
@@ -176,14 +185,12 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         "active lock can finish. Clients can still read the state.",
         form=FreezeForm,
         offered=lambda state: state.deleted_at is None and state.frozen_at is None,
+        displayed=_freeze,
+        change=_FREEZE_CHANGED,
     )
-    def freeze(
-        self, state: State, actor: Actor, *, reason: str, expected_until: dt.datetime | None
-    ) -> str:
+    def freeze(self, state: State, actor: Actor, **given: Any) -> str:
         """Freeze the state."""
-        freezing.freeze(
-            state_id=state.pk, reason=reason, expected_until=expected_until, actor=actor
-        )
+        freezing.freeze(state_id=state.pk, actor=actor, **given)
         return "State frozen."
 
     @object_tool(
@@ -196,6 +203,8 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
             "expected_until": _future(state.freeze_expected_until),
         },
         offered=lambda state: state.deleted_at is None and state.frozen_at is not None,
+        displayed=_freeze,
+        change=_FREEZE_CHANGED,
     )
     def change_freeze(self, state: State, actor: Actor, **given: Any) -> str:
         """Replace the reason and the expected end of the freeze."""
@@ -208,11 +217,13 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         question="Clients can lock and change the state again.",
         form=UnfreezeForm,
         offered=lambda state: state.frozen_at is not None,
+        displayed=_freeze,
+        change=_FREEZE_CHANGED,
     )
-    def unfreeze(self, state: State, actor: Actor, *, reason: str) -> str:
+    def unfreeze(self, state: State, actor: Actor, *, reason: str, check: Any) -> str:
         """Unfreeze the state."""
         why = {"reason": reason} if reason else {}
-        freezing.unfreeze(state_id=state.pk, actor=actor, **why)
+        freezing.unfreeze(state_id=state.pk, actor=actor, check=check, **why)
         return "State unfrozen."
 
     @object_tool(
@@ -266,11 +277,13 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         form=DeleteForm,
         offered=lambda state: state.deleted_at is None,
         shown=is_writable,
+        displayed=_version,
+        change=_VERSION_STORED,
         destructive=True,
     )
-    def delete_state(self, state: State, actor: Actor, *, reason: str) -> str:
+    def delete_state(self, state: State, actor: Actor, *, reason: str, check: Any) -> str:
         """Delete the state."""
-        history.delete(target=StateTarget.of(state), actor=actor, reason=reason)
+        history.delete(target=StateTarget.of(state), actor=actor, check=check, reason=reason)
         if state.current_version_id is None:
             return "The empty state is removed."
         return "The state is deleted. You can undelete it until its retention period ends."
@@ -280,10 +293,12 @@ class StateAdmin(VersionPages, ReadOnlyAdmin):
         permission="states.delete_state",
         question="The state is restored unchanged.",
         offered=lambda state: state.deleted_at is not None,
+        displayed=lambda state: state.deleted_at,
+        change="The state was deleted again",
     )
-    def undelete(self, state: State, actor: Actor) -> str:
+    def undelete(self, state: State, actor: Actor, *, check: Any) -> str:
         """Restore the deleted state."""
-        history.undelete(state_id=state.pk, actor=actor)
+        history.undelete(state_id=state.pk, actor=actor, check=check)
         return "State restored."
 
 

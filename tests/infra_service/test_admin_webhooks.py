@@ -16,7 +16,7 @@ from apikeys.actors import Actor
 from apikeys.models import AuditEvent, User
 from infra_service.webhooks import actions
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
-from tests.support.people import person, reads_of, statements, text_of
+from tests.support.people import confirm, person, reads_of, statements, text_of
 from workloads.models import Cluster
 
 ACTOR = Actor(name="test")
@@ -203,7 +203,7 @@ def test_webhook_is_disabled_and_enabled_again(endpoint: WebhookEndpoint) -> Non
     refused = client.post(f"{DELIVERIES}{waiting.pk}/redeliver/", follow=True)
     assert "Redeliver is no longer possible." in text_of(refused)
 
-    done = client.post(f"{HOOKS}{endpoint.pk}/enable/", follow=True)
+    done = confirm(client, f"{HOOKS}{endpoint.pk}/enable/", {}, follow=True)
 
     assert "The webhook chat is enabled." in text_of(done)
     endpoint.refresh_from_db()
@@ -213,6 +213,19 @@ def test_webhook_is_disabled_and_enabled_again(endpoint: WebhookEndpoint) -> Non
         ("webhook.update", "operator-person", {"enabled": {"from": False, "to": True}}),
         ("webhook.disable", "operator-person", {"reason": "OPERATOR"}),
     ]
+
+
+def test_an_outdated_page_does_not_enable_a_webhook(endpoint: WebhookEndpoint) -> None:
+    actions.disable_endpoint(endpoint_id=endpoint.pk, reason="GONE", actor=ACTOR)
+    client, address = person("operator"), f"{HOOKS}{endpoint.pk}/enable/"
+    given = {"displayed": client.get(address).context["displayed"]}
+    actions.disable_endpoint(endpoint_id=endpoint.pk, reason="OPERATOR", actor=ACTOR)
+
+    refused = client.post(address, given)
+
+    assert "The webhook was disabled again after this page was opened." in text_of(refused)
+    endpoint.refresh_from_db()
+    assert not endpoint.is_enabled
 
 
 def test_delivery_is_sent_again(delivery: Delivery) -> None:

@@ -1,14 +1,16 @@
 """Freezes in the admin: the forms, the badges, the filters and the overview."""
 
 import datetime as dt
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from apikeys.models import AuditEvent
+from states.actions import freezing
 from states.models import State
 from tests.states.conftest import Backend
-from tests.support.people import person, text_of
+from tests.support.people import confirm, person, text_of
 
 LIST = "/admin/states/state/"
 
@@ -35,10 +37,10 @@ def test_freeze_change_and_unfreeze(state: State, admin: Backend) -> None:
         {"reason": "x", "expected_until": "2020-01-01T00:00"},
         {"reason": "x", "expected_until": "soon"},
     ):
-        assert operator.post(page(state, "freeze"), refused).status_code == 200
+        assert confirm(operator, page(state, "freeze"), refused).status_code == 200
         assert State.objects.get().frozen_at is None
     given = {"reason": "database upgrade", "expected_until": f"{until:%Y-%m-%dT%H:%M}"}
-    done = operator.post(page(state, "freeze"), given, follow=True)
+    done = confirm(operator, page(state, "freeze"), given, follow=True)
 
     text = text_of(done)
     assert "State frozen." in text
@@ -49,15 +51,49 @@ def test_freeze_change_and_unfreeze(state: State, admin: Backend) -> None:
 
     again = operator.get(page(state, "change-freeze"))
     assert "database upgrade" in again.content.decode()
-    operator.post(page(state, "change-freeze"), {"reason": "longer"})
+    confirm(operator, page(state, "change-freeze"), {"reason": "longer"})
     assert State.objects.get().freeze_expected_until is None
 
-    text = text_of(operator.post(page(state, "unfreeze"), {"reason": ""}, follow=True))
+    text = text_of(confirm(operator, page(state, "unfreeze"), {"reason": ""}, follow=True))
     assert "State unfrozen." in text
     assert "Not locked" in text
     assert list(
         AuditEvent.objects.filter(action__contains="frozen").order_by("id").values_list("action")
     ) == [("state.frozen",), ("state.frozen",), ("state.unfrozen",)]
+
+
+@pytest.mark.parametrize("tool", ["unfreeze", "change-freeze"])
+def test_an_outdated_page_does_not_change_a_newer_freeze(
+    state: State, admin: Backend, tool: str
+) -> None:
+    admin.call(":freeze", {"reason": "upgrade"})
+    operator = person("operator")
+    given = {"displayed": operator.get(page(state, tool)).context["displayed"], "reason": "done"}
+    admin.call(":unfreeze")
+    admin.call(":freeze", {"reason": "incident"})
+
+    refused = operator.post(page(state, tool), given)
+
+    assert "The freeze was changed after this page was opened." in text_of(refused)
+    assert State.objects.get().freeze_reason == "incident"
+
+
+def test_two_operators_do_not_freeze_a_state_at_the_same_time(
+    state: State, admin: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freeze = freezing.freeze
+
+    def freeze_second(**given: Any) -> None:
+        monkeypatch.setattr(freezing, "freeze", freeze)
+        admin.call(":freeze", {"reason": "incident"})
+        freeze(**given)
+
+    monkeypatch.setattr(freezing, "freeze", freeze_second)
+
+    refused = confirm(person("operator"), page(state, "freeze"), {"reason": "upgrade"})
+
+    assert "The freeze was changed after this page was opened." in text_of(refused)
+    assert State.objects.get().freeze_reason == "incident"
 
 
 def test_needs_its_permission(state: State) -> None:

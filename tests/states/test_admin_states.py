@@ -101,15 +101,12 @@ def test_force_unlock_requires_a_reason_and_is_audited(state: State) -> None:
     assert f"ada@laptop, apply since {since}" in shown
     assert "grace" not in shown, "an address does not say who holds a lock"
 
-    refused = client.post(page(state, "force-unlock"), {"lock_id": state.lock_id, "reason": "  "})
+    refused = confirm(client, page(state, "force-unlock"), {"reason": "  "})
     assert "This field is required." in text_of(refused)
     assert State.objects.get().lock_id == state.lock_id
 
-    done = client.post(
-        page(state, "force-unlock"),
-        {"lock_id": state.lock_id, "reason": "ada is on holiday"},
-        follow=True,
-    )
+    given = {"reason": "ada is on holiday"}
+    done = confirm(client, page(state, "force-unlock"), given, follow=True)
     assert "Lock released." in text_of(done)
     assert State.objects.get().lock_id is None
     event = AuditEvent.objects.get(action="state.force_unlock")
@@ -124,19 +121,16 @@ def test_force_unlock_requires_a_reason_and_is_audited(state: State) -> None:
 
 def test_only_the_lock_that_was_looked_at_is_broken(state: State) -> None:
     answer = person("operator").post(
-        page(state, "force-unlock"), {"lock_id": uuid.uuid4(), "reason": "stuck"}
+        page(state, "force-unlock"), {"displayed": str(uuid.uuid4()), "reason": "stuck"}
     )
-    assert (
-        "The given lock ID is not the ID of the active lock. Fetch the state and its lock again."
-        in text_of(answer)
-    )
+    assert "Another lock was acquired after this page was opened." in text_of(answer)
     assert State.objects.get().lock_id == state.lock_id
 
 
 def test_requests_without_csrf_token_are_rejected(state: State) -> None:
     client = person("administrator", enforce_csrf_checks=True)
     for name in ("force-unlock", "restore-version", "delete-state"):
-        given = {"lock_id": state.lock_id, "reason": "x", "number": 1}
+        given = {"displayed": state.lock_id, "reason": "x", "number": 1}
         assert client.post(page(state, name), given).status_code == 403
         assert client.get(page(state, name), given).status_code == 200
     assert State.objects.get().revision == state.revision
@@ -202,7 +196,7 @@ def test_rejected_actions_show_the_reason(state: State) -> None:
     locked = "The state is locked by ada@laptop"
     restored = confirm(client, page(state, "restore-version"), {"number": 1})
     assert locked in text_of(restored)
-    assert locked in text_of(client.post(page(state, "delete-state"), {"reason": "x"}))
+    assert locked in text_of(confirm(client, page(state, "delete-state"), {"reason": "x"}))
     missing = confirm(client, page(state, "restore-version"), {"number": 9})
     assert "The state has no version with this number" in text_of(missing)
     for number in ("", "0", "x", str(2**31)):
@@ -213,11 +207,11 @@ def test_rejected_actions_show_the_reason(state: State) -> None:
 
 def test_deleted_state_is_restored(free: State, backend: Backend) -> None:
     client = person("administrator")
-    refused = client.post(page(free, "delete-state"), {"reason": " "})
+    refused = confirm(client, page(free, "delete-state"), {"reason": " "})
     assert "This field is required." in text_of(refused)
     assert backend.get().status_code == 200
 
-    done = client.post(page(free, "delete-state"), {"reason": "moved"}, follow=True)
+    done = confirm(client, page(free, "delete-state"), {"reason": "moved"}, follow=True)
     assert "The state is deleted" in text_of(done)
     assert "Deleted just now" in text_of(done)
     assert backend.get().status_code == 404
@@ -225,10 +219,27 @@ def test_deleted_state_is_restored(free: State, backend: Backend) -> None:
     assert event.actor_name == "administrator-person"
     assert event.details == {"version": 2, "reason": "moved"}
 
-    done = client.post(page(free, "undelete"), follow=True)
+    done = confirm(client, page(free, "undelete"), {}, follow=True)
     assert "State restored." in text_of(done)
     assert backend.get().status_code == 200
     assert AuditEvent.objects.filter(action="state.undelete").count() == 1
+
+
+def test_an_outdated_page_deletes_and_undeletes_nothing(free: State, admin: Backend) -> None:
+    client = person("administrator")
+    given = {"displayed": client.get(page(free, "delete-state")).context["displayed"]}
+    admin.push(document(3))
+    refused = client.post(page(free, "delete-state"), {**given, "reason": "unused"})
+    assert "Another version was stored after this page was opened." in text_of(refused)
+    assert State.objects.get().deleted_at is None
+
+    admin.delete()
+    given = {"displayed": client.get(page(free, "undelete")).context["displayed"]}
+    admin.call(":undelete")
+    admin.delete()
+    refused = client.post(page(free, "undelete"), given)
+    assert "The state was deleted again after this page was opened." in text_of(refused)
+    assert State.objects.get().deleted_at is not None
 
 
 def test_restore_shows_its_changes_before_confirmation(admin: Backend) -> None:

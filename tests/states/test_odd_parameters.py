@@ -102,5 +102,5 @@ def test_odd_parameters_are_handled(locked_state: State, value: str) -> None:
         assert client.get(path).status_code < 500, path
     for name in ("force-unlock", "restore", "delete", "undelete"):
         sent = value.encode(errors="replace").decode()
-        body = dict.fromkeys(("reason", "number", "lock_id", "holder"), sent)
+        body = dict.fromkeys(("reason", "number", "displayed", "holder"), sent)
         assert client.post(f"{root}/{name}/", body).status_code < 500, name

@@ -176,8 +176,8 @@ class ReadOnlyAdmin(KeysetAdmin):
             return HttpResponseRedirect(self._address(obj, "change"))
         if form.is_valid():
             try:
-                given = {**form.cleaned_data, **tool.condition(request.POST)}
-                done = method(obj, self.admin_site.actor(request), **given)
+                fields = {**form.cleaned_data, **tool.condition(request.POST)}
+                done = method(obj, self.admin_site.actor(request), **fields)
             except APIException as error:
                 form.add_error(None, str(error.detail))
             else:

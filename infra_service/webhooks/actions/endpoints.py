@@ -119,14 +119,19 @@ def change_endpoint(
 
 @retrying
 @transaction.atomic
-def enable_endpoint(*, endpoint_id: uuid.UUID, actor: Actor) -> None:
+def enable_endpoint(
+    *, endpoint_id: uuid.UUID, actor: Actor, check: Callable[[WebhookEndpoint], None] = accept
+) -> None:
     """Enable an endpoint as an operator, regardless of the reason why it was disabled.
+
+    ``check`` raises an error if the endpoint must stay disabled.
 
     Raises:
         WebhookNotFound: the endpoint was deleted.
         ExpiryPast: the endpoint has expired.
     """
     endpoint = _locked(WebhookEndpoint.objects.all(), endpoint_id, actor)
+    check(endpoint)
     _change(endpoint, {"is_enabled": True}, actor)
 
 

@@ -241,7 +241,9 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         permission="webhooks.change_webhookendpoint",
         question="The webhook receives new events again. You can redeliver cancelled messages.",
         offered=_is_disabled,
+        displayed=lambda endpoint: endpoint.disabled_at,
+        change="The webhook was disabled again",
     )
-    def enable(self, obj: WebhookEndpoint, actor: Actor) -> str:
-        actions.enable_endpoint(endpoint_id=obj.pk, actor=actor)
+    def enable(self, obj: WebhookEndpoint, actor: Actor, *, check: Any) -> str:
+        actions.enable_endpoint(endpoint_id=obj.pk, actor=actor, check=check)
         return f"The webhook {obj.name} is enabled."
