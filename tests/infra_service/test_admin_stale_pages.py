@@ -185,6 +185,20 @@ def test_a_webhook_keeps_its_values(root: Client, leaver: User) -> None:
     assert (endpoint.event_types, endpoint.expires_at) == (["state.push"], expires_at)
 
 
+def test_an_event_of_a_webhook_that_was_removed_stays_removed(root: Client, leaver: User) -> None:
+    endpoint = make_endpoint(leaver)
+    WebhookEndpoint.objects.update(event_types=["state.push", "state.lock"])
+    path = f"/admin/webhooks/webhookendpoint/{endpoint.pk}/edit/"
+    page = path, Inputs(root.get(path)).given
+    WebhookEndpoint.objects.update(event_types=["state.lock", "state.delete"])
+
+    types = [*page[1]["event_types"], "state.unlock"]
+    save(root, page, event_types=types, format=endpoint.format)
+
+    endpoint.refresh_from_db()
+    assert sorted(endpoint.event_types) == ["state.delete", "state.lock", "state.unlock"]
+
+
 def test_a_link_fills_in_no_field_of_a_webhook(root: Client, leaver: User) -> None:
     endpoint = make_endpoint(leaver)
     path = f"/admin/webhooks/webhookendpoint/{endpoint.pk}/edit/"

@@ -28,9 +28,9 @@ class ShownValues(forms.BaseForm):
             field.show_hidden_initial = name in shown or is_empty_choice or not self.is_bound
 
     def merged(self, name: str) -> list[Any]:
-        """Return the stored objects of a field, with those that the person added or removed.
+        """Return the stored choices of a field, with those that the person added or removed.
 
-        The other objects on the page are ignored. Otherwise, adding a group on a page that was
+        The other choices on the page are ignored. Otherwise, adding a group on a page that was
         opened before another person removed a group would assign the removed group again.
         """
         stored, chosen = list(self.initial.get(name, ())), list(self.cleaned_data[name])
@@ -38,8 +38,8 @@ class ShownValues(forms.BaseForm):
             return chosen
         hidden = forms.MultipleHiddenInput()
         shown = hidden.value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
-        kept = [one for one in stored if one in chosen or str(one.pk) not in shown]
-        added = [one for one in chosen if one not in stored and str(one.pk) not in shown]
+        kept = [one for one in stored if one in chosen or _text(one) not in shown]
+        added = [one for one in chosen if one not in stored and _text(one) not in shown]
         return [*kept, *added]
 
     def clean(self) -> Any:
@@ -51,3 +51,8 @@ class ShownValues(forms.BaseForm):
             except forms.ValidationError as error:
                 self.add_error(name, error)
         return cleaned
+
+
+def _text(choice: Any) -> str:
+    """Return the value of a choice in the form: the key of an object, or the choice itself."""
+    return str(getattr(choice, "pk", choice))

@@ -55,6 +55,10 @@ class WebhookChangeForm(ShownValues, forms.Form):
         help_text="In UTC. Leave empty for no expiry.",
     )
 
+    def clean_event_types(self) -> list[str]:
+        """Return the stored event types, with the changes of the person."""
+        return self.merged("event_types")
+
     def clean(self) -> dict[str, Any]:
         """Return the fields for the actions, validated as in the API."""
         given = self.cleaned_data
