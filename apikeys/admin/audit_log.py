@@ -149,14 +149,9 @@ class AuditEventAdmin(ReadOnlyAdmin):
         resource_id = quote("" if event is None else event.resource_id)
         return super().history_view(request, resource_id, extra_context)
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> AuditEvent | None:
-        """Return the event with the name of its resource."""
-        event: AuditEvent | None = super().get_object(request, object_id, from_field)
-        if event is not None:
-            self.prepare_page(request, [event])
-        return event
+    def prepare_object(self, request: HttpRequest, obj: AuditEvent) -> None:
+        """Look up the names of the resource, the key and the token."""
+        self.prepare_page(request, [obj])
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up the names of the resources, keys and tokens that the person can view."""

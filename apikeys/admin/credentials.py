@@ -107,15 +107,11 @@ class CredentialAdmin(GrantColumns, RevokeSelected, IssuePages):
         )
         return parts[_PARTS.get(status, slice(None))]
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:
-        """Return the credential with the names of its origins."""
-        found: Any = super().get_object(request, object_id, from_field)
-        if found is not None:
-            origins = (getattr(found, column) for column in self.origin_columns)
-            found.names = credential_names(request.user, origins)
-        return found
+    def prepare_object(self, request: HttpRequest, obj: Any) -> None:
+        """Look up the names of the credential's origins."""
+        super().prepare_object(request, obj)
+        origins = (getattr(obj, column) for column in self.origin_columns)
+        obj.names = credential_names(request.user, origins)
 
     def found(self, queryset: QuerySet[Any], term: str) -> QuerySet[Any]:
         """Find credentials by id, by owner, or by a part of the name."""

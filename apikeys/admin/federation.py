@@ -189,13 +189,10 @@ class TrustPolicyAdmin(GrantColumns, AddByForm):
         """Create a policy."""
         return actions.create_trust_policy(actor=actor, **fields)
 
-    def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        """Show the policy, with refusals only if the person may view the audit log."""
-        if (policy := context.get("original")) is not None:
-            policy.may_view_audit_log = request.user.has_perm("apikeys.view_auditevent")
-        return super().render_change_form(request, context, *args, **kwargs)
+    def prepare_object(self, request: HttpRequest, obj: TrustPolicy) -> None:
+        """Show refusals only if the person may view the audit log."""
+        super().prepare_object(request, obj)
+        obj.may_view_audit_log = request.user.has_perm("apikeys.view_auditevent")  # type: ignore[attr-defined]  # for refusals
 
     @admin.display(description="issuer")
     def shown_issuer(self, policy: TrustPolicy) -> str:

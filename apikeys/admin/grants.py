@@ -28,14 +28,9 @@ class BindingColumns(ReadOnlyAdmin):
         """Return only the name, because the page shows the id as a field."""
         return str(obj.name)
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:
-        """Return the object with the names for its binding."""
-        found: Any = super().get_object(request, object_id, from_field)
-        if found is not None:
-            self._name(request, [found], None)
-        return found
+    def prepare_object(self, request: HttpRequest, obj: Any) -> None:
+        """Look up the names for the binding."""
+        self._name(request, [obj], None)
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up the names for the bindings of all rows, once per kind."""

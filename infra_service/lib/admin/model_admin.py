@@ -143,9 +143,13 @@ class ReadOnlyAdmin(KeysetAdmin):
         """Show the object with the tools that the user may run now."""
         obj = context.get("original")
         if obj is not None:
+            self.prepare_object(request, obj)
             context |= {"title": self.heading(obj), "subtitle": None}
         context["tools"] = [] if obj is None else self._offered(request, obj)
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def prepare_object(self, request: HttpRequest, obj: Any) -> None:
+        """Load the related data that only the object's page shows."""
 
     def heading(self, obj: Any) -> str:
         """Return the heading of the object's page."""

@@ -117,14 +117,9 @@ class DeliveryAdmin(ReadOnlyAdmin):
         except ValueError:
             return queryset.none()
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Delivery | None:
-        """Return the delivery with the name of its event's resource."""
-        delivery: Delivery | None = super().get_object(request, object_id, from_field)
-        if delivery is not None:
-            self.prepare_page(request, [delivery])
-        return delivery
+    def prepare_object(self, request: HttpRequest, obj: Delivery) -> None:
+        """Look up the name of the event's resource."""
+        self.prepare_page(request, [obj])
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up the resources that the user may view. The event type starts with their kind."""

@@ -99,16 +99,11 @@ class WebhookEndpointAdmin(BindingColumns, IssuePages):
         except ValueError:
             return queryset.none()
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:
-        """Return the endpoint with its annotations and the names of its creator's key and token."""
-        endpoint: Any = super().get_object(request, object_id, from_field)
-        if endpoint is not None:
-            self._describe([endpoint])
-            creators = (endpoint.maker_id, endpoint.maker_token_id)
-            endpoint.names = credential_names(request.user, creators)
-        return endpoint
+    def prepare_object(self, request: HttpRequest, obj: Any) -> None:
+        """Look up the last delivery, the status, and the names of the creator's key and token."""
+        super().prepare_object(request, obj)
+        self._describe([obj])
+        obj.names = credential_names(request.user, (obj.maker_id, obj.maker_token_id))
 
     def prepare_page(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Look up the last delivery and the status of each endpoint on the page."""

@@ -113,3 +113,15 @@ def test_names_in_bindings_need_the_permission_to_view(operator: User) -> None:
 
 def _list_of(credential: Any) -> str:
     return f"/admin/apikeys/{credential._meta.model_name}/"
+
+
+def test_only_the_page_of_a_key_looks_up_names(operator: User) -> None:
+    cluster = Cluster.objects.create(name="prod-eu")
+    key = make_key(operator, binding=Binding(cluster_id=cluster.pk))
+    client = person("administrator")
+
+    with statements() as sqls:
+        assert client.get(f"/admin/apikeys/apikey/{key.pk}/revoke/").status_code == 200
+
+    assert [sql for sql in sqls if "apikeys_apikey" in sql]
+    assert not [sql for sql in sqls if "workloads_cluster" in sql]
