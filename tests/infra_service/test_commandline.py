@@ -27,6 +27,7 @@ from infra_service.lib.commandline.base import HelpfulCommand, ServiceCommand
 from infra_service.lib.commandline.overview import PURPOSES, ServiceUtility
 from infra_service.lib.commandline.stopping import stopped_by_signals
 from infra_service.lib.database.failures import DatabaseFull, DatabaseUnavailable, explanation_of
+from tests.support.full_disk import run_without_log
 from tests.support.installation import ROOT
 from tests.support.terminal import Terminal
 
@@ -132,11 +133,7 @@ def test_errors_of_standard_error_do_not_stop_a_command() -> None:
         "manage._run = run; manage.main()\n"
     )
 
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", writes],
-            stdout=subprocess.PIPE, stderr=full, text=True, cwd=ROOT, timeout=60, check=False,
-        )  # fmt: skip
+    done = run_without_log(writes)
 
     assert (done.returncode, done.stdout) == (0, "completed\n")
 

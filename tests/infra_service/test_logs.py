@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from apikeys import tokens
 from apikeys.tokens import TokenKind
 from infra_service import logs
+from tests.support.full_disk import run_without_log
 from tests.support.installation import ROOT
 
 SECRET = tokens.generate(TokenKind.SERVICE)
@@ -39,11 +40,7 @@ def test_full_disk_of_the_log_fails_no_request() -> None:
         "print('continues')"
     )
 
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            stdout=subprocess.PIPE, stderr=full, text=True, cwd=ROOT, timeout=60, check=False,
-        )  # fmt: skip
+    done = run_without_log(code)
 
     assert done.stdout == "continues\n"
 
