@@ -226,3 +226,16 @@ def test_hidden_columns_stay_hidden(page: Page, live: LiveServer) -> None:
     page.locator("summary", has_text="Columns").click()
     page.get_by_role("checkbox", name="Address").check()
     expect(header).to_be_visible()
+
+
+def test_a_long_name_fits_on_the_page_that_deletes_it(page: Page, live: LiveServer) -> None:
+    log_in(page, live)
+    page.goto("/admin/states/application/add/")
+    page.get_by_label("Name").fill(name := "n" * 200)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.goto(f"/admin/states/application/?q={name}")
+    page.get_by_role("link", name=name).click()
+    page.get_by_role("link", name="Delete").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Delete")
+
+    assert faults(page, [(1440, "light"), (390, "dark")]) == []
