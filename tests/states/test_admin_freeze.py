@@ -75,6 +75,7 @@ def test_an_outdated_page_does_not_change_a_newer_freeze(
     refused = operator.post(page(state, tool), given)
 
     assert "The freeze was changed after this page was opened." in text_of(refused)
+    assert f'<a href="{page(state, tool)}"' in refused.content.decode()
     assert State.objects.get().freeze_reason == "incident"
 
 

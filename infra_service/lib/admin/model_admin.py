@@ -187,6 +187,7 @@ class ReadOnlyAdmin(KeysetAdmin):
             else:
                 messages.success(request, done)
                 return self.after_tool(request, obj)
+        displayed = request.POST.get(DISPLAYED, tool.displayed_of(obj))
         context = {
             **self.admin_site.each_context(request),
             "title": tool.label,
@@ -195,7 +196,8 @@ class ReadOnlyAdmin(KeysetAdmin):
             "original": obj,
             "tool": tool,
             "form": form,
-            "displayed": request.POST.get(DISPLAYED, tool.displayed_of(obj)),
+            "displayed": displayed,
+            "is_outdated": displayed != tool.displayed_of(obj),
             "back": self._address(obj, "change"),
             **self.tool_preview(request, obj, name, form),
         }
