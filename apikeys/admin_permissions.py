@@ -7,16 +7,27 @@ instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from django.apps import apps
+from django.contrib import admin
 from django.contrib.auth.models import Permission
 from django.db.models import Q
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import Group
-    from django.db.models import QuerySet
+    from django.db.models import Model, QuerySet
 
     from apikeys.models import User
+
+
+#: Models without an admin page that other pages show.
+_SHOWN: Final = ("change_history.Change", "infra_service.HousekeepingPart")
+
+
+def models_on_pages() -> list[type[Model]]:
+    """Return the models that the admin shows. Permissions of other models have no effect."""
+    return [*admin.site._registry, *map(apps.get_model, _SHOWN)]
 
 
 def may_change_user(person: User, user: User) -> bool:

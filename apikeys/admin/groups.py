@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
 
 from apikeys.admin.audited import AuditedAdmin, person_of
 from apikeys.admin.choices import CheckboxesByGroup, PermissionChoices
-from apikeys.admin_permissions import grantable, may_grant_group
+from apikeys.admin_permissions import grantable, may_grant_group, models_on_pages
 from infra_service.lib.admin.shown_values import ShownValues
 
 if TYPE_CHECKING:
@@ -29,10 +30,6 @@ else:
 admin.site.unregister(Group)
 
 
-# Apps without admin pages. The form omits their permissions, which have no effect.
-_WITHOUT_PAGES: Final = ("account", "admin", "contenttypes", "mfa", "sessions", "socialaccount")
-
-
 class GroupForm(ShownValues, GroupFormOfOurs):
     """A form for a group, with the permissions that the logged-in person can grant.
 
@@ -46,7 +43,8 @@ class GroupForm(ShownValues, GroupFormOfOurs):
         field: Any = self.fields.get("permissions")
         if field is None:  # with view permission only
             return
-        offered = grantable(self.person).exclude(content_type__app_label__in=_WITHOUT_PAGES)
+        types = ContentType.objects.get_for_models(*models_on_pages())
+        offered = grantable(self.person).filter(content_type__in=types.values())
         field.queryset = offered
         field.error_messages["invalid_choice"] = (
             "You cannot grant permissions that you do not have."

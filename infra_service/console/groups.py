@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from django.apps import apps
 from django.contrib.auth.models import Group, Permission
 from django.db import transaction
 
 from apikeys import audit
+from apikeys.admin_permissions import models_on_pages
 
 if TYPE_CHECKING:
     from apikeys.actors import Actor
-
-_SHOWN: Final = ("apikeys", "change_history", "infra_service", "states", "webhooks", "workloads")
 
 OPERATOR: Final = (
     "apikeys.revoke_apikey",
@@ -46,9 +44,8 @@ ADMINISTRATOR: Final = (
 
 def wanted() -> dict[str, frozenset[str]]:
     """Return the permissions (``app.codename``) of each group."""
-    models = [model for app in _SHOWN for model in apps.get_app_config(app).get_models()]
-    viewer = frozenset(f"{m._meta.app_label}.view_{m._meta.model_name}" for m in models)
-    viewer |= {"auth.view_group"}
+    options = [model._meta for model in models_on_pages()]
+    viewer = frozenset(f"{one.app_label}.view_{one.model_name}" for one in options)
     operator = viewer | frozenset(OPERATOR)
     return {
         "viewer": viewer,
@@ -66,9 +63,9 @@ def set_up(actor: Actor) -> dict[str, bool]:
     """
     there = {
         f"{app}.{codename}": pk
-        for pk, app, codename in Permission.objects.filter(
-            content_type__app_label__in=(*_SHOWN, "auth")
-        ).values_list("pk", "content_type__app_label", "codename")
+        for pk, app, codename in Permission.objects.values_list(
+            "pk", "content_type__app_label", "codename"
+        )
     }
     changed = {}
     for name, permissions in wanted().items():

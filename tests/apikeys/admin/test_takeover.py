@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, Permission
 from django.test import Client, RequestFactory
 
 from apikeys.models import AccessToken, ApiKey, AuditEvent, Issuer, TrustPolicy, User
+from infra_service.console import groups
 from tests.apikeys.admin.conftest import GROUPS, USERS, make_key, make_token
 from tests.support.people import log_in, person, text_of
 
@@ -112,6 +113,18 @@ def test_the_group_form_offers_only_permissions_of_the_user() -> None:
 
     offered = form.fields["permissions"].queryset
     assert {permission.codename for permission in offered} == {"change_group", "view_user"}
+
+
+def test_the_group_form_omits_internal_models() -> None:
+    client = person(username="root", is_superuser=True)
+
+    form = client.get(f"{GROUPS}add/").context["adminform"].form
+
+    offered = form.fields["permissions"].queryset.values_list("codename", flat=True)
+    wanted = groups.ADMINISTRATOR + groups.OPERATOR
+    assert {name.partition(".")[2] for name in wanted} <= set(offered)
+    assert {"view_change", "view_housekeepingpart", "delete_group"} <= set(offered)
+    assert not {"view_statecount", "add_resourcedigest", "view_permission"} & set(offered)
 
 
 def test_a_group_keeps_permissions_that_the_form_hides() -> None:
