@@ -27,6 +27,7 @@ _SHOWN: Final = ("change_history.Change", "infra_service.HousekeepingPart")
 
 def models_on_pages() -> list[type[Model]]:
     """Return the models that the admin shows. Permissions of other models have no effect."""
+    admin.autodiscover()  # commands do not load the pages
     return [*admin.site._registry, *map(apps.get_model, _SHOWN)]
 
 

@@ -1,7 +1,10 @@
 """The groups of the admin, made by a command."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from apikeys.models import AuditEvent, User
 from infra_service.console import groups
+from tests.support.installation import ROOT
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "admin.md"
 
@@ -45,6 +49,22 @@ def test_each_group_includes_the_permissions_of_the_previous_group(db: None) -> 
     assert {name.split(".")[1].split("_")[0] for name in viewer} == {"view"}
     assert operator - viewer == set(groups.OPERATOR)
     assert administrator - operator == set(groups.ADMINISTRATOR)
+
+
+def test_a_process_without_pages_finds_their_models() -> None:
+    """As in ``manage.py setup_groups``."""
+    code = (
+        "import django; django.setup(); from infra_service.console import groups\n"
+        "print(*groups.wanted()['viewer'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    assert set(done.stdout.split()) == groups.wanted()["viewer"]
+    assert {"states.view_state", "webhooks.view_delivery"} <= set(done.stdout.split())
 
 
 def test_changed_permissions_are_restored(db: None) -> None:
