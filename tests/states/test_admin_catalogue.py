@@ -212,3 +212,16 @@ def test_page_lists_the_components_of_an_application(db: None) -> None:
     assert "outside" not in text
     for odd in ("x", str(uuid.uuid4())):
         assert "No components" in text_of(client.get(f"/admin/states/component/?application={odd}"))
+
+
+def test_a_refused_form_keeps_its_values(db: None) -> None:
+    Environment.objects.create(name="Production", slug="production")
+
+    refused = person("administrator").post(
+        f"{root('environment')}add/", {"name": "production", "require_lock": "on"}
+    )
+
+    assert "Another entry has this name" in text_of(refused)
+    form = refused.context["adminform"].form
+    assert (form["name"].value(), form["require_lock"].value()) == ("production", True)
+    assert Environment.objects.count() == 1

@@ -30,6 +30,15 @@ def _skip_admin_log(*_args: Any) -> None:
 class EditForm(ShownValues, ModelForm):
     """The form of an ``EditableAdmin``, which saves only the fields that the person changed."""
 
+    #: The error of the action that refused the values of the form.
+    refusal = ""
+
+    def clean(self) -> Any:
+        cleaned = super().clean()
+        if self.refusal:
+            self.add_error(None, self.refusal)
+        return cleaned
+
 
 class EditableAdmin(ReadOnlyAdmin):
     """An admin that adds and changes objects through the actions that a subclass implements."""
@@ -59,12 +68,18 @@ class EditableAdmin(ReadOnlyAdmin):
         return names if obj else [name for name in names if name not in self.readonly_fields]
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Show or save the form. Show the error of a rejected action, and save nothing."""
+        """Show or save the form. If the action is refused, show the form with the error."""
         try:
             return super().changeform_view(request, *args, **kwargs)
         except APIException as error:
-            messages.error(request, str(error.detail))
-            return HttpResponseRedirect(request.get_full_path())
+            request.refusal = str(error.detail)  # type: ignore[attr-defined]  # for get_form
+            return super().changeform_view(request, *args, **kwargs)
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Return the form, with the error of the refused action."""
+        form: Any = super().get_form(request, *args, **kwargs)
+        form.refusal = getattr(request, "refusal", "")
+        return form
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> Any:
         """Confirm and delete. Show the error of a rejected action on the object's page."""
