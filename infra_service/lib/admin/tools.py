@@ -19,10 +19,9 @@ DISPLAYED: Final = "displayed"
 
 
 class PageOutdated(APIException):
-    """A change of the object after the page of a tool was opened."""
+    """A change of the object after the page of a tool was opened. No API response contains it."""
 
     status_code = 409
-    default_code = "PAGE_OUTDATED"
 
     def __init__(self, change: str) -> None:
         super().__init__(
