@@ -91,6 +91,11 @@ UNSOLD_AND_LENT = Q(sold_at=None, lent_at__isnull=False)
             "id",
             Scan(BY_SHELF_AND_PAGES, "shelf_id pages", order="shelf_id pages id"),
         ),
+        (
+            Q(shelf=1) & Q(shelf=2),
+            "pages id",
+            Scan(BY_SHELF_AND_PAGES, "shelf_id", order="shelf_id pages id"),
+        ),
         # A unique index may contain many rows with null.
         (Q(shelf=1, place=None), "place", Scan(BY_PLACE, "shelf_id", order="shelf_id place")),
         # A row is found without the order of an index.
@@ -154,6 +159,10 @@ def test_order_without_an_index(key: str) -> None:
             [Scan(BY_ISBN, "isbn", order="isbn"), Scan(BY_PAGES, "pages", order="-pages id")],
         ),
         (UNSOLD_AND_LENT, [Scan(UNSOLD, demanded="lent_at sold_at", order="title id")]),
+        (
+            UNSOLD_AND_LENT & Q(sold_at=None),
+            [Scan(UNSOLD, demanded="lent_at sold_at", order="title id")],
+        ),
     ],
 )
 def test_indexes_for_rows_in_any_order(condition: Q, expected: list[Scan]) -> None:

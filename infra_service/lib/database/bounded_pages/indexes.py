@@ -232,7 +232,7 @@ def _equal(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...]:
         equal = conditions.of(name, *kinds)
         if not equal:
             break
-        found.append(equal[0])
+        found += equal[:1]
     return tuple(found)
 
 
@@ -242,7 +242,7 @@ def _demanded(index: PageIndex, conditions: Conditions) -> tuple[Comparison, ...
     for name, kind in index.demands:
         own = conditions.of(name, kind)
         if own:
-            found.append(own[0])
+            found += own[:1]
         elif kind is Kind.NULL or not conditions.of(name, Kind.EQUAL, Kind.IN, Kind.RANGE):
             return None
     return tuple(found)
