@@ -38,11 +38,14 @@ _CALLERS: Final = (
     "tests/apikeys/test_callers.py",
     "tests/apikeys/test_networks.py",
 )
+_BOUNDED_PAGES: Final = "infra_service/lib/database/bounded_pages/"
 #: The modules that are mutated only on PostgreSQL, because SQLite runs little of their code.
-ON_POSTGRESQL: Final = "infra_service/lib/database/bounded_pages/"
-_BOUNDED_PAGES: Final = (
-    "bounded_tables", "conditions", "indexes", "partitions", "planning", "reading", "segments",
-    "selecting", "semi_joins",
+ON_POSTGRESQL: Final = tuple(
+    f"{_BOUNDED_PAGES}{name}.py"
+    for name in (
+        "bounded_tables", "conditions", "partitions", "planning", "reading", "segments",
+        "selecting", "semi_joins",
+    )
 )  # fmt: skip
 _PAGES: Final = (
     "tests/apikeys/test_pages.py",
@@ -258,7 +261,8 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/filterlang/test_meaning.py",
     ),
     "filterlang/versions.py": ("tests/filterlang/test_versions.py",),
-    **{f"{ON_POSTGRESQL}{name}.py": _PAGES for name in _BOUNDED_PAGES},
+    f"{_BOUNDED_PAGES}indexes.py": ("tests/infra_service/test_page_indexes.py",),
+    **dict.fromkeys(ON_POSTGRESQL, _PAGES),
 }
 
 
