@@ -13,8 +13,8 @@ from django.db import connection
 from django.db.models import Q
 from django.utils.html import format_html
 
+from apikeys.credential_names import credential_link, credential_names, user_link
 from apikeys.models import AuditEvent, User
-from apikeys.names import credential_link, credential_names, user_link
 from infra_service.lib.admin import ReadOnlyAdmin
 from infra_service.lib.admin.input_filters import DateFilter, InputFilter
 from infra_service.lib.admin.templatetags.charts import identifier

@@ -18,9 +18,9 @@ from apikeys.admin.issue_pages import IssuePages
 from apikeys.admin.issuing import AccessTokenForm, ApiKeyForm
 from apikeys.admin.revoking import RevokeSelected
 from apikeys.admin.terraform_login import TerraformLoginPage
+from apikeys.credential_names import credential_link, credential_names, user_link
 from apikeys.identifiers import is_credential_id
 from apikeys.models import AccessToken, ApiKey, User
-from apikeys.names import credential_link, credential_names, user_link
 from apikeys.querysets import ApiKeyStatus
 from apikeys.tokens import TokenKind
 from apikeys.usability import UnusableReason, status_word

@@ -10,7 +10,7 @@ from django.urls import reverse
 from rest_framework.exceptions import APIException
 
 from apikeys.bindings import EVERYWHERE
-from apikeys.names import credential_names
+from apikeys.credential_names import credential_names
 from states import addresses
 from states.admin.values import decoded, json_text
 from states.dependencies import dependencies_of

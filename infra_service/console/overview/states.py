@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.urls import reverse
 from django.utils import timezone
 
-from apikeys.names import credential_names
+from apikeys.credential_names import credential_names
 from infra_service.console.overview.counting import (
     EXACT,
     MOST,

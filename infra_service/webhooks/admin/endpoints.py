@@ -16,8 +16,8 @@ from django.utils.html import format_html, format_html_join
 from apikeys.admin.filters import DisabledFilter
 from apikeys.admin.grants import BindingColumns
 from apikeys.admin.issue_pages import IssuePages
+from apikeys.credential_names import credential_link, credential_names
 from apikeys.models import User
-from apikeys.names import credential_link, credential_names
 from infra_service.lib.admin import object_tool
 from infra_service.lib.admin.badges import badge
 from infra_service.lib.admin.model_admin import BY_CREATION
