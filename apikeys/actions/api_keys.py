@@ -145,8 +145,8 @@ def rotate_api_key(
 ) -> str:
     """Replace the secret of a key, and return the new secret.
 
-    The old secret works for the grace period. ``check`` raises an error if the key must not be
-    rotated.
+    The old secret works for the grace period, and an older one no longer. ``check`` raises an error
+    if the key must not be rotated.
 
     Raises:
         ApiKeyNotFound: the queryset does not contain the key.

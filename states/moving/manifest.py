@@ -161,7 +161,7 @@ class ExportedState(msgspec.Struct, frozen=True):
 
 
 def path_of(state: State) -> str:
-    """Return the file path of a state's current document."""
+    """Return the file path of a state's current document, which consists of slugs or ids."""
     names = addresses.names_of(state)
     place = f"{state.component_id}/{state.environment_id}" if names is None else names.path
     return f"{place}.tfstate"

@@ -33,7 +33,7 @@ _PROOF_SECONDS: Final = 5.0
 
 
 class Reflector(threading.Thread):
-    """A thread that lists a resource, watches it, and lists it again when the watch has expired.
+    """A thread that lists a resource, watches it, and lists it again when the watch expires (410).
 
     `is_current` is true from the opening of a watch until an error. After a failure, a watch must
     first receive an event or last for a few seconds, because some servers respond with 200 and
