@@ -35,6 +35,7 @@ from tests.support.server import LiveServer, live_server
 # Wall-clock time depends on the load of the machine. Tests count queries instead, and tools/bench
 # measures.
 hypothesis_settings.register_profile("tests", deadline=None)
+hypothesis_settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis_settings.load_profile("tests")
 
 
@@ -55,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # Before any test runs: with --quick, no test may start a process.
         templates.migrated()
     if config.getoption("quick"):
+        hypothesis_settings.load_profile("quick")
         config.pluginmanager.register(Quick())
 
 

@@ -73,6 +73,7 @@ def test_default_binding_is_the_binding_of_the_creator(
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize("caller", BINDINGS)
 def test_binding_cannot_exceed_the_binding_of_the_caller(

@@ -62,6 +62,7 @@ def test_token_in_base64_is_found(before: bytes, token: str, after: bytes) -> No
 FORMS = st.from_regex(re.compile(rf"is[kps]_[0-9A-Za-z]{{{LENGTH - 4}}}", re.ASCII), fullmatch=True)
 
 
+@pytest.mark.slow
 @given(st.one_of(AROUND, FORMS, st.lists(FORMS, max_size=3).map("".join)))
 def test_arbitrary_text_contains_no_token(text: str) -> None:
     """A text of the form has a checksum that is right once in 56,800 million times."""
@@ -97,6 +98,7 @@ def test_number_of_matches_is_limited() -> None:
     assert find_tokens(" ".join(many).encode()) == many[:MOST]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", [b"\\", b"\\u00", b"\\u0069", b"isk_", b"iss_a", b"aXNrX", b"lza1", b"\xff", b"i\\"]
 )

@@ -133,6 +133,7 @@ def pod(documents: list[dict[str, Any]]) -> Any:
     return of_kind(documents, "Deployment")["spec"]["template"]["spec"]
 
 
+@pytest.mark.slow
 def test_chart_equals_the_plain_manifests() -> None:
     """Except for the namespace, which `helm install --create-namespace` creates."""
     assert [path.name for path in TEMPLATES] == ["account.yaml", "agent.yaml"]

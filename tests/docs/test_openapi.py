@@ -109,6 +109,7 @@ def assert_shown(content: dict[str, Any]) -> None:
             assert violations(example, schema) == []
 
 
+@pytest.mark.slow
 def test_examples_match_their_schemas(subtests: pytest.Subtests) -> None:
     for name, (_, _, operation) in OPERATIONS.items():
         with subtests.test(name):
@@ -304,6 +305,7 @@ def bearer(secret: str) -> Client:
     return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_documented_security_matches_the_required_scopes(
     operator: User, subtests: pytest.Subtests

@@ -59,6 +59,7 @@ def code() -> list[str]:
     return [" ".join(text.split()) for text in texts()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", OURS)
 def test_the_code_has_the_message(message: str, code: list[str]) -> None:
     pattern = re.compile(".*".join(map(re.escape, message.split("…"))))

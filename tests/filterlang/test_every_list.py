@@ -255,6 +255,7 @@ def identity(row: Row) -> Any:
     return row.get("id") or (row["repository"], row["tag"], row["digest"])
 
 
+@pytest.mark.slow
 def test_lists_select_the_same_rows_as_python(clients: Clients) -> None:
     for name in LISTS:
         assert compare(clients, name) > 0, name

@@ -65,6 +65,7 @@ VERSIONS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(VERSIONS, min_size=2, max_size=5))
 def test_order_of_any_versions_is_total(versions):
     keys = {version: sort_key(version) for version in versions}

@@ -106,6 +106,7 @@ def test_clusters_in_the_order_of_names(db: None) -> None:
     assert [cluster.name for cluster in shown] == ["c", "b", "a"]
 
 
+@pytest.mark.slow
 def test_events_are_found_by_names(db: None) -> None:
     state = State.objects.create(
         component=Component.objects.create(name="network"),
@@ -131,6 +132,7 @@ def test_events_are_found_by_names(db: None) -> None:
     assert found("nothing is called so") == set()
 
 
+@pytest.mark.slow
 def test_events_of_deleted_objects_are_found_by_the_recorded_name(db: None) -> None:
     administrator = person(username="root", is_superuser=True)
     actor = Actor(name="test")

@@ -50,6 +50,7 @@ def test_a_wait_beats(tmp_path: Path) -> None:
             stop.set()
 
 
+@pytest.mark.slow
 def test_a_loop_that_does_not_return_stops_the_heartbeat(tmp_path: Path) -> None:
     file = tmp_path / "heartbeat"
     beating = Heartbeat(str(file), {"one", "other"})

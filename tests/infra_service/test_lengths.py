@@ -49,6 +49,7 @@ def every_door() -> list[tuple[str, str]]:
     return doors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [

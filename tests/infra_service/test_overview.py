@@ -463,6 +463,7 @@ def test_resource_names_in_events_are_hidden_without_permission(db: None) -> Non
     assert cluster.name not in text_of(client.get("/admin/"))
 
 
+@pytest.mark.slow
 def test_number_of_queries_is_constant(db: None, operator: User) -> None:
     """So many at most, however much there is of everything; and each reads no more than so much."""
     client = person("operator")

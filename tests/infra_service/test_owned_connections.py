@@ -118,6 +118,7 @@ def ask(watch: Watch, client: Client, method: str, path: str, body: bytes) -> An
     return answer
 
 
+@pytest.mark.slow
 def test_every_path_of_the_api_returns_its_connection(
     client_with: ClientWith, watch: Watch
 ) -> None:

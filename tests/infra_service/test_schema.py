@@ -71,6 +71,7 @@ def test_a_list_without_pages_can_be_described() -> None:
     assert schema._get_paginator() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accept", "media_type", "start"),
     [
@@ -98,6 +99,7 @@ def test_formats_are_described(
     assert again.content == first.content
 
 
+@pytest.mark.slow
 def test_served_schema_matches_the_document() -> None:
     document = Path(__file__).resolve().parents[2] / "docs" / "reference" / "openapi.yaml"
 

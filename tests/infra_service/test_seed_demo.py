@@ -64,6 +64,7 @@ def counts() -> dict[type[Model], int]:
     return {model: model._default_manager.count() for model in models}
 
 
+@pytest.mark.slow
 def test_requested_numbers_are_created() -> None:
     summary = seed(states=10, clusters=3, workloads=70)
 
@@ -92,6 +93,7 @@ def test_requested_numbers_are_created() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_second_run_adds_only_missing_rows() -> None:
     seed(states=6, clusters=1, workloads=10)
     State.objects.filter(serial=1).update(serial=2)
@@ -129,6 +131,7 @@ def test_zero_of_everything_is_accepted() -> None:
     assert set(counts().values()) == {0}
 
 
+@pytest.mark.slow
 def test_demo_data_has_a_history(client_with: ClientWith) -> None:
     """Each version, lock and expiry has its event, at the time stored in the row."""
     now = timezone.now()
@@ -251,6 +254,7 @@ def test_history_beside_an_archive_is_refused() -> None:
     assert seed(states=0, clusters=1, workloads=1)["workloads"] == 1
 
 
+@pytest.mark.slow
 def test_clusters_are_heard_of() -> None:
     seed(states=0, clusters=4, workloads=400)
     first = {cluster.name: cluster for cluster in Cluster.objects.timed()}
@@ -271,6 +275,7 @@ def test_clusters_are_heard_of() -> None:
     assert Cluster.objects.exclude(collection_error_reason="").count() == 1
 
 
+@pytest.mark.slow
 def test_workloads_have_a_past() -> None:
     """Each transition continues from the previous transition, up to the current status."""
     now = timezone.now()
@@ -303,6 +308,7 @@ def test_workloads_have_a_past() -> None:
     assert len(shares) > 10
 
 
+@pytest.mark.slow
 def test_it_is_known_which_images_run(client_with: ClientWith) -> None:
     seed(states=0, clusters=2, workloads=200)
 
@@ -334,6 +340,7 @@ def test_the_states_hold_together(client_with: ClientWith) -> None:
     assert StateTarget.of(state).find(Actor(name="test")) == state
 
 
+@pytest.mark.slow
 def test_the_clusters_count_their_workloads() -> None:
     seed(states=0, clusters=2, workloads=400)
 
@@ -363,6 +370,7 @@ def test_more_states_than_have_a_history_are_refused() -> None:
         call_command("seed_demo", states=121)
 
 
+@pytest.mark.slow
 def test_terminal_shows_progress(each_count_is_drawn: None) -> None:
     out, terminal = io.StringIO(), Terminal()
     call_command("seed_demo", states=8, clusters=1, workloads=4, stdout=out, stderr=terminal)

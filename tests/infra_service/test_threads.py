@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.support.installation import ROOT
 
 _ROOMS = ("infra_service", "apikeys", "states", "workloads", "tests", "tools")
@@ -30,6 +32,7 @@ def threads(path: Path) -> Iterator[ast.ClassDef]:
             yield node
 
 
+@pytest.mark.slow
 def test_threads_keep_the_private_attributes_of_thread() -> None:
     """`join` calls `_stop`: a class that replaces it raises TypeError when it ends."""
     files = [path for room in _ROOMS for path in (ROOT / room).rglob("*.py")]

@@ -188,6 +188,7 @@ def walked(client: ApiClient, walk: Walk, order: str, seed: int) -> tuple[Counte
     return seen, moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MOVING)
 @pytest.mark.parametrize("seed", range(3))
 def test_walk_in_a_changing_order_is_complete(name: str, seed: int, client: ApiClient) -> None:

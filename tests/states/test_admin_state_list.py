@@ -130,6 +130,7 @@ def test_the_list_by_status(state: State, backend: Backend, client_with: Any) ->
     assert "No states" in text_of(client.get(LIST))
 
 
+@pytest.mark.slow
 def test_pages_of_the_list_cost_the_same(db: None, client_with: Any) -> None:
     client = person("viewer")
     application = Application.objects.create(name="billing")

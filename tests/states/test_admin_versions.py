@@ -79,6 +79,7 @@ def test_version_after_an_unreadable_version_has_no_changes(backend: Backend) ->
     assert [number for number, changes in shown.items() if changes is None] == [3, 2]
 
 
+@pytest.mark.slow
 def test_a_page_of_versions_is_bounded_and_costs_the_same(backend: Backend) -> None:
     assert backend.push(document(1)).status_code == 200
     client = person("viewer")

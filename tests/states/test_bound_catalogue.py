@@ -137,6 +137,7 @@ def test_filtered_pages_of_a_bound_list_are_complete(client_with: ClientWith, wo
     assert len(found) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize("name", BOUND)
 def test_bound_token_sees_and_changes_entries_inside_its_binding(
@@ -313,6 +314,7 @@ def many(db: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, uuid.UUID]:
     return {name: environment.pk for name, environment in environments.items()}
 
 
+@pytest.mark.slow
 def test_pages_contain_every_item(client_with: ClientWith, many: dict[str, uuid.UUID]) -> None:
     for names in ("late", "seldom", "once", "never", "seldom late once"):
         environments = [many[name] for name in names.split()]
@@ -330,6 +332,7 @@ def test_pages_contain_every_item(client_with: ClientWith, many: dict[str, uuid.
                 assert [entry["id"] for entry in listed] == expected, (names, kind, text)
 
 
+@pytest.mark.slow
 def test_a_page_token_does_not_disclose_hidden_entries(
     client_with: ClientWith, many: dict[str, uuid.UUID]
 ) -> None:
@@ -348,6 +351,7 @@ def test_a_page_token_does_not_disclose_hidden_entries(
     assert len(listed) == 499
 
 
+@pytest.mark.slow
 def test_a_page_reads_no_more_than_it_shows_or_the_token_has(
     client_with: ClientWith, many: dict[str, uuid.UUID]
 ) -> None:

@@ -122,6 +122,7 @@ def is_empty(page: contents.ChangePage) -> bool:
     return not is_listed and not page.metadata
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: ".".join(map(str, member.place)))
 def test_each_member_counts(member: Member, data: st.DataObject) -> None:

@@ -366,6 +366,7 @@ def written(value: Any) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(marked=composites(VOCABULARY).map(lambda value: [value]), other=VOCABULARY)
 def test_planted_vocabulary_never_hides(marked: Any, other: Any) -> None:
     names = [*written("eu-west-1"), *written(5432), *written(other)]
@@ -404,6 +405,7 @@ def planted(draw: Any) -> tuple[Any, str]:
     return draw(st.sampled_from(holders)), secret
 
 
+@pytest.mark.slow
 @given(planted(), st.booleans())
 def test_planted_secrets_are_masked(case: tuple[Any, str], in_output: bool) -> None:
     marked, secret = case

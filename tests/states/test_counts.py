@@ -114,6 +114,7 @@ def test_required_scope_and_valid_queries(client_with: ClientWith, reader: ApiCl
         assert reader.send("POST", path, {}).status_code == 405
 
 
+@pytest.mark.slow
 def test_counts_cover_visible_states_only(client_with: ClientWith) -> None:
     """Whatever was pushed, deleted and indexed, and whatever the caller is bound to."""
     writer = client_with("state:write", "state:admin")

@@ -76,6 +76,7 @@ REQUESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize("what", [PROVIDER, f"field['module.{MODULE}.version']"])
 @pytest.mark.parametrize("most", [reading.MOST_ROWS, 0])

@@ -72,6 +72,7 @@ _values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     members=st.dictionaries(_names, _values),
     head=st.fixed_dictionaries(

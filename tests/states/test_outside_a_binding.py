@@ -63,6 +63,7 @@ def seen(answer: Any, path: str) -> tuple[int, bytes, str | None]:
     return answer.status_code, content, answer.get("ETag")
 
 
+@pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize("name", BINDINGS)
 def test_outside_is_nowhere(client_with: ClientWith, name: str) -> None:

@@ -217,6 +217,7 @@ def test_an_address_is_found_as_it_is_printed(
     assert text_of(search).count(address) >= 1
 
 
+@pytest.mark.slow
 def test_no_page_has_a_character_that_reorders_text_or_has_no_width(backend: Backend) -> None:
     invisible = (0xAD, 0x200B, *range(0x2060, 0x2065), 0xFEFF)
     reordering = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), *invisible)))

@@ -82,6 +82,7 @@ def test_generated_member_of_twenty_characters_is_masked(secret: str) -> None:
         assert reach(secret, name, is_member=True) is CONTAINING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 def test_almost_all_generated_lines_are_masked(alphabet: str) -> None:
     drawn = random.Random(1)

@@ -225,6 +225,7 @@ def eight(admin: ApiClient) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize(
     ("text", "count"),

@@ -327,6 +327,7 @@ JSON: Final = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_any_json_is_a_manifest_or_refused(value: Any) -> None:
     for manifest in (value, {"Modules": value}, {"Modules": [value]}, json.dumps(value)):

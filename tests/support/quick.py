@@ -51,12 +51,14 @@ class Quick:
         Also leave out browsers: Playwright's event loop would survive the skip.
         """
         left = {
-            item
-            for item in items
-            if item.get_closest_marker("long") or is_repetition(item) or _needs_browser(item)
+            item for item in items if _is_slow(item) or is_repetition(item) or _needs_browser(item)
         }
         config.hook.pytest_deselected(items=[*left])
         items[:] = [item for item in items if item not in left]
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("long", "slow"))
 
 
 def _needs_browser(item: pytest.Item) -> bool:

@@ -240,6 +240,7 @@ def test_long_history_is_truncated(cluster: Cluster, monkeypatch: pytest.MonkeyP
     assert len(set(costs[1:])) == 1
 
 
+@pytest.mark.slow
 def test_the_list_costs_the_same(cluster: Cluster, workload: NewWorkload) -> None:
     client = person("viewer")
     costs: list[Any] = []

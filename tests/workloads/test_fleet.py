@@ -53,6 +53,7 @@ def test_item_equals_the_item_of_its_cluster(
     assert [one["cluster_name"] for one in shown] == [other.name, cluster.name]
 
 
+@pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize(
     ("text", "wanted"),
@@ -278,6 +279,7 @@ _FILTERS = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=_ROWS,

@@ -76,6 +76,7 @@ def rows_are_right() -> None:
     assert set(linked) == links
 
 
+@pytest.mark.slow
 def test_where_does_it_run(reader: ApiClient, cluster: Cluster, other: Cluster) -> None:
     apply(cluster, report(
         0, runs("a", f"nginx:1@{A}"), runs("b", f"nginx:1@{B}", "ghcr.io/x/mesh:2"),

@@ -119,6 +119,7 @@ def test_the_limit_is_inclusive(agent: Agent, settings: Any) -> None:
     assert agent.put(gzipped(body + b" "), Content_Encoding="gzip").status_code == 413
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "element", "end"),
     [

@@ -152,6 +152,7 @@ def test_the_newest_thousand_are_kept(cluster: Cluster, monkeypatch: pytest.Monk
         ]
 
 
+@pytest.mark.slow
 def test_flapping_of_thousands_of_workloads_is_recorded(cluster: Cluster) -> None:
     names = [f"w-{number}" for number in range(2_500)]
     apply(cluster, report(0, *map(record, names)))

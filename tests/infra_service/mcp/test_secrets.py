@@ -8,6 +8,8 @@ import random
 import string
 from typing import Any
 
+import pytest
+
 from infra_service.mcp.tools import TOOLS
 from tests.conftest import ApiClient, ClientWith
 from tests.infra_service.mcp.conftest import READING, Mcp
@@ -62,6 +64,7 @@ class Author:
         return state(*things, outputs=outputs)
 
 
+@pytest.mark.slow
 def test_no_answer_has_a_marked_value(client_with: ClientWith, writer: ApiClient) -> None:
     author, ids = Author(47), []
     for number in range(STATES):

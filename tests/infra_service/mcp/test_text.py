@@ -45,6 +45,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_an_item_is_bounded(value: Any) -> None:
     assert len(bounded(value)) <= 3_000

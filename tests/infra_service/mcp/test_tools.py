@@ -212,6 +212,7 @@ def test_sensitive_outputs_need_the_scope_and_the_setting(
     assert [event.details["secrets"] for event in reads] == [False, False, False, True]
 
 
+@pytest.mark.slow
 def test_long_lists_have_cursors(mcp: Mcp, writer: Any) -> None:
     for number in range(30):
         name = "x" * 200 + str(number)
@@ -296,6 +297,7 @@ def test_a_failure_of_the_database_is_that_of_the_api(
     assert response["Retry-After"]
 
 
+@pytest.mark.slow
 def test_long_addresses_of_providers_have_cursors(mcp: Mcp, writer: Any) -> None:
     for number in range(50):
         thing = resource(f"a{number}", instance({"id": str(number)}))

@@ -212,6 +212,7 @@ def test_odd_tags_and_reasons_are_refused(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["{component}-{environment}", "{environment}--{component}"])
 def test_search_finds_names_by_their_beginning(remote: RemoteClient, form: str) -> None:
     parts = ("app", "my-app", "eu-prod", "default", "My_App")

@@ -111,6 +111,7 @@ def test_a_token_that_no_header_can_carry_is_not_shown(api: ReplayServer, tmp_pa
     assert "contain invalid characters" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, "", "[]", "{", "[" * 5000, '{"current-context": "x"}'])
 def test_unusable_kubeconfig_is_reported(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "kubeconfig"

@@ -220,6 +220,7 @@ def hostile(seed: int) -> Fault:
     return Fault(status, body, headers=headers, cut=rng.choice([None, None, len(body) // 2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("path", [DEPLOYMENTS, PODS, KUBE_SYSTEM, METRICS, SERVER_VERSION])
 def test_hostile_answers_to_a_list(

@@ -207,6 +207,7 @@ class Life:
         return max(GRACE, (self.deadline or 0) if rolling else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("kind", list(WorkloadKind))
 def test_invariants_hold(kind: WorkloadKind, seed: int) -> None:
@@ -241,6 +242,7 @@ def oldest(life: Life) -> int | None:
     return min((pod.changed for pod in life.live()), default=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("kind", list(WorkloadKind))
 def test_a_pod_more_that_is_ready_never_makes_it_worse(kind: WorkloadKind, seed: int) -> None:

@@ -46,6 +46,7 @@ def opinions(kind: WorkloadKind, raw: Object, pods: list[Object], as_of: Any) ->
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("kind", list(WorkloadKind))
 def test_random_histories_have_the_same_health(kind: WorkloadKind, seed: int) -> None:
@@ -59,6 +60,7 @@ def test_random_histories_have_the_same_health(kind: WorkloadKind, seed: int) ->
             assert ours == theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_random_objects_have_the_same_health(seed: int) -> None:
     """Recorded objects with the fields of other objects, in combinations that no test lists."""
