@@ -21,7 +21,7 @@ from infra_service.lib.database.checks import (
     replica_reports_its_position,
 )
 from tests.e2e.backend import Backend, document
-from tests.support.postgres import Server, binaries
+from tests.support.postgres import Server
 from tests.support.server import Answer, LiveServer
 from tests.support.silent_line import SilentLine
 from tests.support.waiting import wait_until
@@ -80,7 +80,7 @@ def running(primary: Server | None = None) -> Iterator[Server]:
         pytest.skip("a replica is one of PostgreSQL")
     with tempfile.TemporaryDirectory(prefix="infra-pg-") as directory:
         server = Server(Path(directory))
-        if not (binaries(server.directory) / "pg_basebackup").exists():
+        if not (server.binaries / "pg_basebackup").exists():
             pytest.skip("no pg_basebackup here")
         if primary:
             server.create_as_replica_of(primary)

@@ -53,10 +53,11 @@ def _copy_of_the_wheel(scratch: Path) -> Path:
     home = Path(package.origin).parent
     newest = max(home.glob("pginstall*"), key=lambda path: path.name)
     target = scratch / "wheel" / home.name
-    shutil.copytree(newest, target / newest.name)
-    # The binaries search their libraries beside the package.
-    libraries = home.with_name(home.name + ".libs")
-    shutil.copytree(libraries, target.with_name(libraries.name))
+    if not target.exists():  # a test may ask twice
+        shutil.copytree(newest, target / newest.name)
+        # The binaries search their libraries beside the package.
+        libraries = home.with_name(home.name + ".libs")
+        shutil.copytree(libraries, target.with_name(libraries.name))
     return target / newest.name / "bin"
 
 
