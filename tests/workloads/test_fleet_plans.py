@@ -22,6 +22,8 @@ LIST = "/api/v1/workloads"
 AT_ONCE = 11
 #: The number of rows that a page examines with a filter that is slow to test.
 LEAST_ROWS = 1_000
+#: The estimated bytes of the columns that place a workload in a list; a whole row has 460.
+WIDTH_OF_KEYS = 60
 
 
 def rows_read(reader: ApiClient, text: str, path: str = LIST, **query: str) -> int:
@@ -30,8 +32,9 @@ def rows_read(reader: ApiClient, text: str, path: str = LIST, **query: str) -> i
         answer = reader.get(path, {"filter": text, "page_size": "10", **query})
     assert answer.status_code == 200, answer.content
     assert not [plan.sql for plan in plans if plan.reads_a_table], text
-    # Rejected rows, which are wide, are never sorted.
-    sorted_rows = [n["Actual Rows"] for p in plans for n in p.nodes() if n["Node Type"] == "Sort"]
+    # Rejected rows, which are wide, are never sorted. PostgreSQL 18 sorts keys from an index.
+    sorts = [node for p in plans for node in p.nodes() if node["Node Type"] == "Sort"]
+    sorted_rows = [node["Actual Rows"] for node in sorts if node["Plan Width"] > WIDTH_OF_KEYS]
     assert max(sorted_rows, default=0) <= AT_ONCE, text
     return sum(plan.rows_by_table["workloads_workload"] for plan in plans)
 
