@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from states.addresses import Names
     from states.targets import StateTarget
 
-#: A record without a stored name, which says nothing about the workspace of a state with versions.
+#: The record without a stored name and tags. A state with versions is a workspace without it, too.
 _EMPTY: Final[dict[str, Any]] = {"tags": {}}
 
 
@@ -56,7 +56,7 @@ def add_tags(*, target: StateTarget, tags: Mapping[str, str], actor: Actor) -> S
         WriteConflict: every attempt lost to a concurrent write.
     """
     state = target.find_workspace(actor)
-    record = state.workspace or {"tags": {}}
+    record = state.workspace or _EMPTY
     changed = {**record, "tags": {**record["tags"], **tags}}
     _check_number(changed["tags"])
     if changed != state.workspace:

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 _VERSION_STORED: Final = "Another version was stored"
-
-
 _FREEZE_CHANGED: Final = "The freeze was changed"
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
-from uuid_utils.compat import uuid7
 
 from apikeys.actors import Actor
 from apikeys.models import User
+from infra_service.lib.uuids import uuid7
 from infra_service.webhooks import actions, audit_reader
 from infra_service.webhooks.models import Delivery, WebhookEndpoint, WebhookEvent
 from infra_service.webhooks.publishing import publish
