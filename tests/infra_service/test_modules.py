@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 from tests.support.installation import ROOT
+from tests.support.new_process import output_of
 
 PACKAGES = ("infra_service", "apikeys", "states", "workloads", "filterlang")
 # Without a provider, the app of these models is not installed.
@@ -29,16 +26,9 @@ for package in map(importlib.import_module, sys.argv[1:]):
 
 
 def test_each_module_is_loaded() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT, *PACKAGES],
-        cwd=ROOT,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", **SIGN_ON},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    names = output_of(SCRIPT, *PACKAGES, **SIGN_ON).split()
 
-    found = {name.replace(".", "/") for name in done.stdout.split()}
+    found = {name.replace(".", "/") for name in names}
     written = {
         path.relative_to(ROOT).with_suffix("")
         for package in PACKAGES

@@ -1,10 +1,7 @@
 """The groups of the admin, made by a command."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
@@ -14,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from apikeys.models import AuditEvent, User
 from infra_service.console import groups
-from tests.support.installation import ROOT
+from tests.support.new_process import output_of
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "admin.md"
 
@@ -57,14 +54,10 @@ def test_a_process_without_pages_finds_their_models() -> None:
         "import django; django.setup(); from infra_service.console import groups\n"
         "print(*groups.wanted()['viewer'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+    found = set(output_of(code).split())
 
-    assert set(done.stdout.split()) == groups.wanted()["viewer"]
-    assert {"states.view_state", "webhooks.view_delivery"} <= set(done.stdout.split())
+    assert found == groups.wanted()["viewer"]
+    assert {"states.view_state", "webhooks.view_delivery"} <= found
 
 
 def test_changed_permissions_are_restored(db: None) -> None:

@@ -1,9 +1,6 @@
 """Modules that a command or a worker loads at startup."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ from django.db import connection
 
 from infra_service.lib.commandline.base import ServiceCommand
 from states.admin.states import StateAdmin
+from tests.support.new_process import output_of
 from tests.support.server import LiveServer, running
 
 pytestmark = pytest.mark.both
@@ -62,15 +60,8 @@ def our_commands() -> dict[str, BaseCommand]:
 
 
 def test_only_workers_load_all_modules() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *our_commands()],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    problems, for_all, for_commands, for_worker, limiters = json.loads(done.stdout)
+    loaded = json.loads(output_of(SCRIPT, *our_commands()))
+    problems, for_all, for_commands, for_worker, limiters = loaded
 
     assert problems == []
     assert NEEDLESS & set(for_commands) == set()

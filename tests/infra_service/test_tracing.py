@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ from infra_service.lib.server.handler import ServiceHandler
 from infra_service.operations import tracing
 from tests.infra_service.test_trace_context import PARENT, TRACE, TRACEPARENT
 from tests.states.conftest import document
-from tests.support.installation import ROOT
+from tests.support.new_process import output_of
 from tests.support.otlp import Collector, collecting
 from tests.support.postgres import free_port
 from tests.support.server import LiveServer, running
@@ -126,16 +123,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules} & {"opentelemetry
     ],
 )
 def test_nothing_is_loaded_without_an_endpoint(environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _LOADED],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", **environment},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout.splitlines() == ["ServiceHandler", ""]
+    assert output_of(_LOADED, **environment).splitlines() == ["ServiceHandler", ""]
 
 
 def test_nothing_changes_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -15,7 +12,7 @@ from django.test import Client
 
 from infra_service.lib.environment import Environment, MountedSecrets
 from infra_service.sign_on.configuration import sign_on_apps
-from tests.support.installation import ROOT
+from tests.support.new_process import output_of
 
 COMPLETE = {
     "issuer": "https://idp.example/realms/ops",
@@ -41,15 +38,7 @@ def test_optional_packages_are_not_loaded_without_a_provider() -> None:
         "import django, sys; django.setup(); import infra_service.wsgi;"
         "print([m for m in ('allauth', 'fido2') if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "[]\n"
+    assert output_of(script) == "[]\n"
 
 
 def test_complete_settings_are_accepted() -> None:
